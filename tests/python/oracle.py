@@ -125,10 +125,11 @@ def seam(residual, sublayer_output, post_mix, comb_mix, fn, scale, base, consts,
 
 
 def head(residual, fn, scale, base, consts, storage="f64", norm="none", norm_weight=None):
+    """Collapse by its own n logits, without post, comb or a normalisation of the mix."""
     _, n, hidden = residual.shape
     logits = scaled_logits(*project(residual, fn), scale, base, n * hidden, consts, [n])
     pre_mix = sigmoid(logits) + consts.pre_eps
-    return collapse(residual, pre_mix, storage, consts, norm, norm_weight)
+    return {"pre_mix": pre_mix, "layer_input": collapse(residual, pre_mix, storage, consts, norm, norm_weight)}
 
 
 def contract_mean(residual, storage="f64", consts=None, norm="none", norm_weight=None):

@@ -55,7 +55,7 @@ class Trace:
         if "model.hc_head.hc_fn" not in self.tensors:
             return oracle.contract_mean(residual, storage)
         weights = [self.tensors[f"model.hc_head.hc_{w}"] for w in ("fn", "scale", "base")]
-        return oracle.head(residual, *weights, self.consts, storage)
+        return oracle.head(residual, *weights, self.consts, storage)["layer_input"]
 
 
 class WorstErrors(dict):
