@@ -64,7 +64,11 @@ def sized(struct, **fields):
 
 @functools.cache
 def library():
-    return ctypes.CDLL(os.environ["FMHC_TEST_LIBRARY"])
+    """The library under test; FMHC_TEST_MUTANT chooses a seeded fault of a mutant build."""
+    loaded = ctypes.CDLL(os.environ["FMHC_TEST_LIBRARY"])
+    if "FMHC_TEST_MUTANT" in os.environ:
+        loaded.fmhc_test_set_mutant(int(os.environ["FMHC_TEST_MUTANT"]))
+    return loaded
 
 
 class Refused(Exception):

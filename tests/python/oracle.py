@@ -44,7 +44,7 @@ def slice_bounds(columns, splits):
 
 def project(residual, fn, splits=1):
     """dot_mix [S,T,N] and sqrsum [S,T] of the raw streams."""
-    flat = residual.reshape(residual.shape[0], -1)
+    flat = residual.reshape(len(residual), fn.shape[1])
     parts = [(flat[:, a:b], fn[:, a:b]) for a, b in slice_bounds(flat.shape[1], splits)]
     return np.stack([x @ w.T for x, w in parts]), np.stack([np.sum(x * x, axis=1) for x, _ in parts])
 
