@@ -16,6 +16,7 @@ namespace {
 // The real place of the file: through a symbolic link to what it names, so that the rename replaces the
 // file and not the link. What exists there has to be a regular file, or /dev/null would become one.
 Result<std::string> resolve_target(const std::string& path) {
+  if (path.empty()) return Fault{Errc::kWriteFailed, "\"\"", "", "an empty path", "a file name"};
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
@@ -34,14 +35,20 @@ std::string temp_name(const std::string& path) {
 }
 
 std::string header_text(const Metadata& metadata, const std::vector<TensorInfo>& tensors) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
+  using Json = nlohmann::ordered_json;
+  std::string text = "{";
+  // Joined member by member: a JSON object would swallow a name that is declared twice.
+  const auto add = [&text](const std::string& key, const Json& value) {
+    if (text.size() > 1) text += ',';
+    text += Json(key).dump() + ':' + value.dump();
+  };
+  if (!metadata.empty()) add("__metadata__", metadata);
   for (const TensorInfo& tensor : tensors) {
-    header[tensor.name] = {{"dtype", dtype_name(tensor.dtype)},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {tensor.begin, tensor.end}}};
+    add(tensor.name, {{"dtype", dtype_name(tensor.dtype)},
+                      {"shape", tensor.shape},
+                      {"data_offsets", {tensor.begin, tensor.end}}});
   }
-  std::string text = header.dump();
+  text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts on a multiple of 8
   return text;
 }
