@@ -5,6 +5,7 @@
 
 #include "core/math.h"
 #include "ops/read_struct.h"
+#include "ops/slices.h"
 #include "plan/split_k.h"
 
 namespace fmhc {

@@ -1,6 +1,7 @@
 #include "plan/split_k.h"
 
 #include "core/math.h"
+#include "ops/slices.h"
 
 namespace fmhc {
 namespace {
@@ -30,15 +31,6 @@ int32_t split_auto(int64_t tokens, int64_t flat, int64_t units, bool batch_invar
   // card.
   const int64_t by_units = batch_invariant ? 16 : units / row_blocks;
   return static_cast<int32_t>(largest_power_of_two(max64(1, min64(by_units, by_length)), kMaxSplits));
-}
-
-Slice slice_of(int64_t flat, int32_t splits, int32_t index) {
-  const int64_t blocks = ceil_div(flat, kSplitBlock);
-  const int64_t each = blocks / splits;
-  const int64_t longer = blocks % splits;
-  const int64_t begin = index * each + min64(index, longer);
-  const int64_t end = begin + each + (index < longer ? 1 : 0);
-  return {min64(begin * kSplitBlock, flat), min64(end * kSplitBlock, flat)};
 }
 
 }  // namespace fmhc

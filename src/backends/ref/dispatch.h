@@ -1,10 +1,17 @@
-// Calls a generic lambda with the storage type of the problem's residual.
+// The storage types of a problem: a generic lambda is called with that of the residual, and each has one for
+// its coefficients and partials.
 #pragma once
+
+#include <type_traits>
 
 #include "core/dtype.h"
 #include "kernels/entry.h"
 
 namespace fmhc::ref {
+
+// An fp64 residual rounds nowhere, so its coefficients and partials are fp64 too.
+template <typename T>
+using StoredCoefficient = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <typename T>
 struct Tag {
