@@ -106,9 +106,11 @@ def host_target():
 def view(struct, array, storage):
     """A tensor struct over a numpy array of stored elements; the caller keeps the array alive."""
     out = STRUCTS[struct](data=array.ctypes.data, rank=array.ndim, dtype=DTYPES[storage])
-    for axis in range(array.ndim):
+    packed = 1  # numpy gives an empty array strides of 0; packed means as if it had one element there
+    for axis in reversed(range(array.ndim)):
         out.shape[axis] = array.shape[axis]
-        out.stride[axis] = array.strides[axis] // array.itemsize
+        out.stride[axis] = array.strides[axis] // array.itemsize if array.size else packed
+        packed *= max(array.shape[axis], 1)
     return out
 
 
