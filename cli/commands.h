@@ -11,5 +11,6 @@ namespace fmhc::cli {
 using Command = std::function<int()>;
 
 Command add_info(CLI::App& app, const Environment& environment);
+Command add_plan(CLI::App& app, const Environment& environment);
 
 }  // namespace fmhc::cli

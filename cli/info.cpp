@@ -47,10 +47,40 @@ Json devices(std::string* no_cuda) {
   return list;
 }
 
-Json kernels() {
+// A row of the kernel table: usable if a plain bf16 problem of 4 x 4096 would be planned on it here.
+Json describe_kernel(const Json& candidate, const std::string& no_cuda) {
+  Json row = {{"name", candidate["kernel"]}, {"backend", candidate["backend"]}};
+  const bool no_device = candidate["backend"] == "cuda" && !no_cuda.empty();
+  const bool built = candidate["not_built"].is_null();
+  const bool usable = built && !no_device && candidate["eligible"].get<bool>();
+  row["usable"] = usable;
+  if (usable) return row;
+  row["reason"] = !built ? candidate["not_built"] : no_device ? Json(no_cuda) : candidate["reason"];
+  return row;
+}
+
+Json kernels(const std::string& no_cuda) {
+  fmhc_diag diag{};
+  fmhc_target cpu{};
+  fmhc_target cuda{};
+  require_ok(fmhc_target_query(FMHC_CPU, 0, &cpu, &diag), diag);
+  if (!no_cuda.empty() || fmhc_target_query(FMHC_CUDA, 0, &cuda, &diag) != FMHC_OK) {
+    require_ok(fmhc_target_named("h200", &cuda, &diag), diag);
+  }
+  fmhc_hints hints{};
+  hints.struct_size = sizeof hints;
   Json list = Json::array();
-  for (int32_t index = 0; fmhc_kernel_name(index) != nullptr; ++index)
-    list.push_back(fmhc_kernel_name(index));
+  for (const Named& op : op_names()) {
+    ProblemOptions options;
+    options.op = op.name;
+    const fmhc_problem problem = options.problem();
+    const Json on_cpu = explain_plan(problem, cpu, hints)["candidates"];
+    const Json on_cuda = explain_plan(problem, cuda, hints)["candidates"];
+    for (size_t index = 0; index < on_cpu.size(); ++index) {
+      const Json& candidate = (on_cpu[index]["backend"] == "cuda" ? on_cuda : on_cpu)[index];
+      list.push_back(describe_kernel(candidate, no_cuda));
+    }
+  }
   return list;
 }
 
@@ -86,7 +116,11 @@ void print_text(const Json& info) {
   }
   if (info.contains("no_cuda")) std::cout << "  no CUDA device: " << text_of(info["no_cuda"]) << '\n';
   std::cout << "\nkernels\n";
-  for (const Json& kernel : info["kernels"]) std::cout << "  " << text_of(kernel) << '\n';
+  for (const Json& kernel : info["kernels"]) {
+    std::cout << "  " << text_of(kernel["name"]);
+    if (kernel.contains("reason")) std::cout << ": not usable here: " << text_of(kernel["reason"]);
+    std::cout << '\n';
+  }
   std::cout << '\n';
   std::vector<std::vector<std::string>> rows = {{"variable", "value", "accepted", "read by", "meaning"}};
   for (const Json& row : info["environment"]) {
@@ -106,7 +140,7 @@ Command add_info(CLI::App& app, const Environment& environment) {
     Json info = {{"build", Json::parse(fmhc_build_info())}};
     info["devices"] = devices(&no_cuda);
     if (!no_cuda.empty()) info["no_cuda"] = no_cuda;
-    info["kernels"] = kernels();
+    info["kernels"] = kernels(no_cuda);
     info["environment"] = environment_table(environment);
     *json ? print_json(info) : print_text(info);
     return kExitOk;

@@ -14,6 +14,7 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"info", "What this build and this machine can do, and every environment variable", add_info},
+    {"plan", "Which kernel would run for which token counts, and why", add_plan},
 };
 
 // Exit code for what the environment says, printing it.

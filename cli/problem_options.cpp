@@ -99,16 +99,17 @@ fmhc_problem ProblemOptions::problem() const {
 }
 
 void TargetOptions::add_to(CLI::App& app) {
-  app.add_option("--target", name, "Machine to plan for: cpu (this one), h200, b200, ...")
-      ->capture_default_str();
-  app.add_option("--units", units, "Multiprocessors or CPU threads; 0: what the target has")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--target", name,
+                 "Machine to plan for: cpu (this one), h200, b200, ...; default: cpu, with --units h200");
+  app.add_option("--units", units, "Multiprocessors or CPU threads instead of what the target has")
+      ->check(CLI::PositiveNumber);
 }
 
 fmhc_target TargetOptions::target() const {
+  const std::string given = !name.empty() ? name : units > 0 ? "h200" : "cpu";
   fmhc_target target{};
   fmhc_diag diag{};
-  require_ok(fmhc_target_named(name.c_str(), &target, &diag), diag);
+  require_ok(fmhc_target_named(given.c_str(), &target, &diag), diag);
   if (units > 0) target.num_units = units;
   return target;
 }
@@ -130,6 +131,15 @@ fmhc_hints HintOptions::hints() const {
   hints.split_k = 0;
   hints.split_policy = value_of(kSplitPolicies, split_k, "--split-k");
   return hints;
+}
+
+Json explain_plan(const fmhc_problem& problem, const fmhc_target& target, const fmhc_hints& hints) {
+  fmhc_diag diag{};
+  size_t needed = 0;
+  require_ok(fmhc_plan_explain(&problem, &target, &hints, nullptr, 0, &needed, &diag), diag);
+  std::string text(needed, '\0');
+  require_ok(fmhc_plan_explain(&problem, &target, &hints, text.data(), text.size(), nullptr, &diag), diag);
+  return Json::parse(text.c_str());
 }
 
 }  // namespace fmhc::cli

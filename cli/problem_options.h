@@ -32,8 +32,9 @@ struct ProblemOptions {
   fmhc_problem problem() const;
 };
 
+// Without a name: this machine's CPU, or with units an H200 of that many multiprocessors.
 struct TargetOptions {
-  std::string name = "cpu";
+  std::string name;
   int32_t units = 0;
 
   void add_to(CLI::App& app);
@@ -47,5 +48,8 @@ struct HintOptions {
   // Points into this object.
   fmhc_hints hints() const;
 };
+
+// fmhc_plan_explain, parsed.
+Json explain_plan(const fmhc_problem& problem, const fmhc_target& target, const fmhc_hints& hints);
 
 }  // namespace fmhc::cli

@@ -29,6 +29,9 @@ endif()
 
 set(FMHC_CUDA_SUMMARY "not built" CACHE INTERNAL "")
 set(FMHC_PRIVATE_LIBRARIES "")
+if(FMHC_CUDA)
+  include(cmake/cuda.cmake)
+endif()
 
 find_package(Git QUIET)
 set(FMHC_COMMIT "unknown")

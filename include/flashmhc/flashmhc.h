@@ -236,8 +236,10 @@ FMHC_API int32_t fmhc_supported(const fmhc_problem* problem, const fmhc_target* 
                                 const fmhc_hints* hints, fmhc_diag* diag);
 
 /* Why this plan: a JSON object with the ranges, every candidate kernel, its predicted microseconds or the
- * reason why it was refused. Writes at most `capacity` bytes, NUL included; *needed (may be NULL) gets the
- * size for the whole text. */
+ * reason why it was refused (docs/planning.md has the schema). A problem that no kernel of this build serves
+ * is explained too, planned with the kernels that are not built. Writes at most `capacity` bytes, NUL
+ * included; *needed (may be NULL) gets the size for the whole text. json NULL with capacity 0 asks for the
+ * size alone; too small a buffer is FMHC_RESOURCE and holds an empty string. */
 FMHC_API int32_t fmhc_plan_explain(const fmhc_problem* problem, const fmhc_target* target,
                                    const fmhc_hints* hints, char* json, size_t capacity, size_t* needed,
                                    fmhc_diag* diag);

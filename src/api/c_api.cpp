@@ -8,6 +8,7 @@
 #include "ops/check_args.h"
 #include "ops/check_problem.h"
 #include "ops/read_struct.h"
+#include "plan/explain.h"
 #include "plan/planner.h"
 
 namespace fmhc {
@@ -59,7 +60,8 @@ int32_t fmhc_plan_make(const fmhc_problem* problem, const fmhc_target* target, c
   Question question;
   FMHC_TRY(read_question(problem, target, hints, &question, diag));
   PlanData plan;
-  FMHC_TRY(choose_kernels(question.problem, question.target, question.hints, &plan, diag));
+  FMHC_TRY(choose_kernels(all_kernels(), question.problem, question.target, question.hints, Build::kThisBuild,
+                          &plan, diag));
   FMHC_TRY(prepare_kernels(plan, diag));
   *out = {};
   out->struct_size = sizeof *out;
@@ -74,7 +76,24 @@ int32_t fmhc_supported(const fmhc_problem* problem, const fmhc_target* target, c
   Question question;
   FMHC_TRY(read_question(problem, target, hints, &question, diag));
   PlanData plan;
-  return choose_kernels(question.problem, question.target, question.hints, &plan, diag);
+  return choose_kernels(all_kernels(), question.problem, question.target, question.hints, Build::kThisBuild,
+                        &plan, diag);
+}
+
+int32_t fmhc_plan_explain(const fmhc_problem* problem, const fmhc_target* target, const fmhc_hints* hints,
+                          char* json, size_t capacity, size_t* needed, fmhc_diag* diag) {
+  if (json == nullptr && capacity != 0)
+    return fail(diag, FMHC_INVALID, "json is NULL; capacity is %zu", capacity);
+  Question question;
+  FMHC_TRY(read_question(problem, target, hints, &question, diag));
+  size_t size = 0;
+  FMHC_TRY(
+      explain(all_kernels(), question.problem, question.target, question.hints, json, capacity, &size, diag));
+  if (needed != nullptr) *needed = size;
+  if (json != nullptr && size > capacity) {
+    return fail(diag, FMHC_RESOURCE, "capacity is %zu; the text takes %zu bytes", capacity, size);
+  }
+  return FMHC_OK;
 }
 
 size_t fmhc_plan_scratch(const fmhc_plan* plan) {

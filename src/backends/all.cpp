@@ -2,12 +2,14 @@
 #include "kernels/entry.h"
 
 #include "backends/cpu/entries.h"
+#include "backends/cuda/entries.h"
 #include "backends/ref/entries.h"
 
 namespace fmhc {
 namespace {
 
 constexpr KernelEntry kKernels[] = {
+#include "backends/cuda/entries.inc"
 #include "backends/cpu/entries.inc"
 #include "backends/ref/entries.inc"
 };

@@ -28,6 +28,8 @@ struct Traits {
   double residual_visits = 1;  // how often the streams cross the memory bus
   double speed = 1;            // of the arithmetic, relative to the backend's peak
   bool splits_k = false;       // honours split_k > 1
+  // Kernels of one name here give equal bits when the problem is batch_invariant; nullptr: its own.
+  const char* arithmetic = nullptr;
 };
 
 struct KernelEntry {

@@ -11,17 +11,6 @@
 namespace fmhc {
 namespace {
 
-int32_t split_for(const Problem& problem, const Target& target, const Hints& hints, const KernelEntry& kernel,
-                  int64_t tokens) {
-  if (!kernel.traits.splits_k) return 1;
-  if (hints.split_k > 0) return hints.split_k;
-  const int64_t flat = flat_width(problem);
-  if (hints.split_policy == FMHC_SPLIT_SGLANG) return split_sglang(tokens, flat, target.num_units);
-  // On a CPU the threads share the tokens, and bits may not depend on them.
-  if (target.device_kind == FMHC_CPU) return 1;
-  return split_auto(tokens, flat, target.num_units, problem.batch_invariant != 0);
-}
-
 int32_t check_hints(const Problem& problem, const Hints& hints, fmhc_diag* diag) {
   const int64_t most = ceil_div(flat_width(problem), kSplitBlock);
   if (hints.split_k < 0 || hints.split_k > most || hints.split_k > UINT16_MAX) {
@@ -45,41 +34,36 @@ int32_t check_hints(const Problem& problem, const Hints& hints, fmhc_diag* diag)
   return FMHC_OK;
 }
 
-// FMHC_OK if this kernel can serve the problem with these hints; the reason otherwise.
-int32_t eligible(const KernelEntry& kernel, const Problem& problem, const Target& target, const Hints& hints,
-                 fmhc_diag* why) {
-  if (kernel.device_kind != target.device_kind) {
-    return fail(why, FMHC_UNSUPPORTED, "runs on a %s, the target is a %s",
-                kernel.device_kind == FMHC_CPU ? "CPU" : "CUDA device",
-                target.device_kind == FMHC_CPU ? "CPU" : "CUDA device");
-  }
-  if (kernel.not_built != nullptr) return fail(why, FMHC_UNSUPPORTED, "%s", kernel.not_built);
-  if (hints.split_k > 1 && !kernel.traits.splits_k) {
-    return fail(why, FMHC_UNSUPPORTED, "does not split K, hints.split_k is %d", hints.split_k);
-  }
-  return kernel.fit(problem, target, why);
-}
-
-struct Choice {
-  int kernel = -1;
-  int32_t split_k = 1;
-  uint32_t variant = 0;
-
-  bool operator==(const Choice&) const = default;
-};
-
-// The kernels that may be asked, as indices into all_kernels().
+// The kernels that may be asked, as indices into the table.
 struct Candidates {
-  static constexpr int kMax = 64;
+  static constexpr int kMax = 128;
   int count = 0;
   int kernel[kMax];
 };
 
-int32_t find_candidates(const Problem& problem, const Target& target, const Hints& hints, Candidates* out,
-                        fmhc_diag* diag) {
-  const std::span<const KernelEntry> kernels = all_kernels();
-  const char* nearest = nullptr;
-  fmhc_diag nearest_reason{};
+// Why nothing can serve: of the kernels asked for, the first on the target's kind of device speaks.
+struct Refusal {
+  const char* kernel = nullptr;
+  bool right_device = false;
+  fmhc_diag why{};
+};
+
+int32_t refuse(const Problem& problem, const Hints& hints, bool named, const Refusal& refusal,
+               fmhc_diag* diag) {
+  if (!named) {
+    return fail(diag, FMHC_INVALID, "hints.kernel is \"%s\"; no kernel has this name or prefix",
+                hints.kernel);
+  }
+  if (refusal.kernel == nullptr) {
+    return fail(diag, FMHC_UNSUPPORTED, "no kernel%s%s does %s", hints.kernel == nullptr ? "" : " of ",
+                hints.kernel == nullptr ? "" : hints.kernel, find_op(problem.op)->name);
+  }
+  return fail(diag, FMHC_UNSUPPORTED, "%s: %s", refusal.kernel, refusal.why.text);
+}
+
+int32_t find_candidates(KernelTable kernels, const Problem& problem, const Target& target, const Hints& hints,
+                        Build build, Candidates* out, fmhc_diag* diag) {
+  Refusal refusal;
   bool named = hints.kernel == nullptr;
   for (int index = 0; index < static_cast<int>(kernels.size()); ++index) {
     const KernelEntry& kernel = kernels[static_cast<size_t>(index)];
@@ -87,43 +71,78 @@ int32_t find_candidates(const Problem& problem, const Target& target, const Hint
     named = true;
     if (kernel.op != problem.op) continue;
     fmhc_diag why{};
-    if (eligible(kernel, problem, target, hints, &why) == FMHC_OK) {
-      if (out->count < Candidates::kMax) out->kernel[out->count++] = index;
-    } else if (nearest == nullptr) {
-      nearest = kernel.name;
-      nearest_reason = why;
+    if (eligible(kernel, problem, target, hints, build, &why) == FMHC_OK) {
+      if (out->count == Candidates::kMax) {
+        return fail(diag, FMHC_INTERNAL, "more than %d kernels for %s", Candidates::kMax,
+                    find_op(problem.op)->name);
+      }
+      out->kernel[out->count++] = index;
+      continue;
+    }
+    const bool right_device = kernel.device_kind == target.device_kind;
+    if (refusal.kernel == nullptr || (right_device && !refusal.right_device)) {
+      refusal = {kernel.name, right_device, why};
     }
   }
-  if (out->count > 0) return FMHC_OK;
-  if (!named)
-    return fail(diag, FMHC_INVALID, "hints.kernel is \"%s\"; no kernel has this name or prefix",
-                hints.kernel);
-  if (nearest == nullptr) {
-    return fail(diag, FMHC_UNSUPPORTED, "no kernel%s%s does %s", hints.kernel == nullptr ? "" : " of ",
-                hints.kernel == nullptr ? "" : hints.kernel, find_op(problem.op)->name);
-  }
-  return fail(diag, FMHC_UNSUPPORTED, "%s: %s", nearest, nearest_reason.text);
+  return out->count > 0 ? FMHC_OK : refuse(problem, hints, named, refusal, diag);
 }
 
-Choice best_choice(const Problem& problem, const Target& target, const Hints& hints,
-                   const Candidates& candidates, int64_t tokens) {
-  Choice best;
-  double best_us = 0;
-  for (int index = 0; index < candidates.count; ++index) {
-    const KernelEntry& kernel = all_kernels()[static_cast<size_t>(candidates.kernel[index])];
-    Choice choice{candidates.kernel[index], split_for(problem, target, hints, kernel, tokens), 0};
-    if (kernel.choose_variant != nullptr) choice.variant = kernel.choose_variant(problem, target, tokens);
-    const double us = predicted_us(kernel, problem, target, tokens, choice.split_k);
-    if (best.kernel < 0 || us < best_us) {
-      best = choice;
-      best_us = us;
+const char* arithmetic_of(const KernelEntry& kernel) {
+  return kernel.traits.arithmetic != nullptr ? kernel.traits.arithmetic : kernel.name;
+}
+
+// One question put to all candidates at any token count.
+struct Chooser {
+  KernelTable kernels;
+  const Problem& problem;
+  const Target& target;
+  const Hints& hints;
+  Candidates candidates;
+
+  // The fastest by the model; of equals the first in the table.
+  Choice at(int64_t tokens) const {
+    Choice best;
+    double best_us = 0;
+    for (int index = 0; index < candidates.count; ++index) {
+      const Choice choice = choice_of(kernels, candidates.kernel[index], problem, target, hints, tokens);
+      const double us =
+          predicted_us(kernels[static_cast<size_t>(choice.kernel)], problem, target, tokens, choice.split_k);
+      if (best.kernel < 0 || us < best_us) {
+        best = choice;
+        best_us = us;
+      }
     }
+    return best;
   }
-  return best;
+
+  // A batch-invariant token has the same bits in every plan, whatever T and max_tokens: only kernels with the
+  // arithmetic of one of them stay, and that one is chosen at a fixed token count.
+  void keep_one_arithmetic() {
+    constexpr int64_t kReferenceTokens = 1024;
+    const char* kept = arithmetic_of(kernels[static_cast<size_t>(at(kReferenceTokens).kernel)]);
+    int count = 0;
+    for (int index = 0; index < candidates.count; ++index) {
+      const int kernel = candidates.kernel[index];
+      if (std::strcmp(arithmetic_of(kernels[static_cast<size_t>(kernel)]), kept) == 0) {
+        candidates.kernel[count++] = kernel;
+      }
+    }
+    candidates.count = count;
+  }
+};
+
+// The next token count to look at: dense where kernels trade places, eight an octave above.
+int64_t next_sample(int64_t tokens, int64_t most) {
+  constexpr int64_t kEach = 128;
+  if (tokens < kEach) return min64(tokens + 1, most);
+  int64_t octave = kEach;
+  while (octave <= tokens / 2) octave *= 2;
+  const int64_t step = octave / 8;
+  return most - tokens <= step ? most : tokens + step;
 }
 
-void add_range(const Choice& choice, int64_t last_tokens, PlanData* plan) {
-  const KernelEntry& kernel = all_kernels()[static_cast<size_t>(choice.kernel)];
+void add_range(KernelTable kernels, const Choice& choice, int64_t last_tokens, PlanData* plan) {
+  const KernelEntry& kernel = kernels[static_cast<size_t>(choice.kernel)];
   plan->ranges[plan->num_ranges++] = {last_tokens, static_cast<uint16_t>(choice.kernel),
                                       static_cast<uint16_t>(choice.split_k), choice.variant};
   const auto grow = [](uint64_t* total, uint64_t bytes) { *total = bytes > *total ? bytes : *total; };
@@ -135,6 +154,30 @@ void add_range(const Choice& choice, int64_t last_tokens, PlanData* plan) {
     grow(&plan->state_bytes, kernel.state_bytes(plan->problem, plan->target));
   if (kernel.packed_bytes != nullptr)
     grow(&plan->packed_bytes, kernel.packed_bytes(plan->problem, plan->target));
+}
+
+// Samples the token counts and bisects to the exact place between two samples that differ.
+void make_ranges(const Chooser& chooser, PlanData* plan) {
+  const int64_t most = max64(plan->problem.max_tokens, 1);
+  int64_t tokens = 1;
+  Choice choice = chooser.at(tokens);
+  while (tokens < most && plan->num_ranges < kMaxRanges - 1) {
+    const int64_t sample = next_sample(tokens, most);
+    if (chooser.at(sample) == choice) {
+      tokens = sample;
+      continue;
+    }
+    int64_t same = tokens;
+    int64_t other = sample;
+    while (other - same > 1) {
+      const int64_t middle = same + (other - same) / 2;
+      (chooser.at(middle) == choice ? same : other) = middle;
+    }
+    add_range(chooser.kernels, choice, same, plan);
+    tokens = other;
+    choice = chooser.at(tokens);
+  }
+  add_range(chooser.kernels, choice, most, plan);
 }
 
 }  // namespace
@@ -154,36 +197,54 @@ int32_t read_hints(const fmhc_hints* given, Hints* out, fmhc_diag* diag) {
   return FMHC_OK;
 }
 
-int32_t choose_kernels(const Problem& problem, const Target& target, const Hints& hints, PlanData* out,
-                       fmhc_diag* diag) {
+int32_t split_for(const Problem& problem, const Target& target, const Hints& hints, int64_t tokens) {
+  if (hints.split_k > 0) return hints.split_k;
+  const int64_t flat = flat_width(problem);
+  if (hints.split_policy == FMHC_SPLIT_SGLANG) return split_sglang(tokens, flat, target.num_units);
+  // On a CPU the threads share the tokens, and bits may not depend on them.
+  if (target.device_kind == FMHC_CPU) return 1;
+  return split_auto(tokens, flat, target.num_units, problem.batch_invariant != 0);
+}
+
+int32_t eligible(const KernelEntry& kernel, const Problem& problem, const Target& target, const Hints& hints,
+                 Build build, fmhc_diag* why) {
+  if (kernel.device_kind != target.device_kind) {
+    return fail(why, FMHC_UNSUPPORTED, "runs on a %s, the target is a %s",
+                kernel.device_kind == FMHC_CPU ? "CPU" : "CUDA device",
+                target.device_kind == FMHC_CPU ? "CPU" : "CUDA device");
+  }
+  if (kernel.not_built != nullptr && build == Build::kThisBuild) {
+    return fail(why, FMHC_UNSUPPORTED, "%s", kernel.not_built);
+  }
+  if (hints.split_k > 1 && !kernel.traits.splits_k) {
+    return fail(why, FMHC_UNSUPPORTED, "does not split K, hints.split_k is %d", hints.split_k);
+  }
+  if (hints.split_policy == FMHC_SPLIT_SGLANG && !kernel.traits.splits_k) {
+    return fail(why, FMHC_UNSUPPORTED, "does not split K, hints.split_policy is sglang");
+  }
+  return kernel.fit(problem, target, why);
+}
+
+Choice choice_of(KernelTable kernels, int kernel, const Problem& problem, const Target& target,
+                 const Hints& hints, int64_t tokens) {
+  const KernelEntry& row = kernels[static_cast<size_t>(kernel)];
+  Choice choice{kernel, 1, 0};
+  if (row.traits.splits_k) choice.split_k = split_for(problem, target, hints, tokens);
+  if (row.choose_variant != nullptr) choice.variant = row.choose_variant(problem, target, tokens);
+  return choice;
+}
+
+int32_t choose_kernels(KernelTable kernels, const Problem& problem, const Target& target, const Hints& hints,
+                       Build build, PlanData* out, fmhc_diag* diag) {
   FMHC_TRY(check_hints(problem, hints, diag));
-  Candidates candidates;
-  FMHC_TRY(find_candidates(problem, target, hints, &candidates, diag));
+  Chooser chooser{kernels, problem, target, hints, {}};
+  FMHC_TRY(find_candidates(kernels, problem, target, hints, build, &chooser.candidates, diag));
+  if (problem.batch_invariant != 0) chooser.keep_one_arithmetic();
   *out = PlanData{};
   out->build_id = build_id();
   out->problem = problem;
   out->target = target;
-  const int64_t most = max64(problem.max_tokens, 1);
-  const auto choice_at = [&](int64_t tokens) {
-    return best_choice(problem, target, hints, candidates, tokens);
-  };
-  for (int64_t first = 1; first <= most;) {
-    const Choice choice = choice_at(first);
-    // Gallop to the end of the range, then bisect: choices change at few places.
-    int64_t last = first;
-    int64_t step = 1;
-    while (step <= most - last && choice_at(last + step) == choice) {
-      last += step;
-      step *= 2;
-    }
-    for (; step > 0; step /= 2) {
-      while (step <= most - last && choice_at(last + step) == choice) last += step;
-    }
-    if (out->num_ranges == kMaxRanges - 1) last = most;
-    add_range(choice, last, out);
-    if (last == most) break;
-    first = last + 1;
-  }
+  make_ranges(chooser, out);
   return FMHC_OK;
 }
 
