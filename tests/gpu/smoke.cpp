@@ -1,0 +1,126 @@
+// smoke: every operator with every storage type, norm, class and carried form at a few shapes, against the
+// oracle.
+#include <algorithm>
+
+#include "commands.h"
+
+namespace fmhc_gpu {
+namespace {
+
+struct Shape {
+  int64_t tokens, hidden;
+  Family family;
+};
+constexpr Shape kShapes[] = {{1, 256, Family::kNormal},
+                             {5, 4096, Family::kPeaked},
+                             {33, 7168, Family::kMassive},
+                             {130, 100, Family::kNormal}};
+constexpr Shape kHostShapes[] = {
+    {1, 96, Family::kNormal}, {5, 64, Family::kPeaked}, {9, 56, Family::kMassive}, {17, 36, Family::kNormal}};
+
+void smoke_case(Device& device, Arena& arena, Judge& judge, const Options& options, const CaseSpec& spec,
+                Figure* figure) {
+  Prepared call;
+  const Ready ready = prepare(device, arena, spec, &call);
+  if (ready == Ready::kAbsent) {
+    figure->absent(std::string(op_name(spec.problem.op)) + " " + dtype_name(spec.problem.residual_dtype) +
+                   " " + class_name(spec.problem.projection) + (spec.problem.norm != 0 ? " norm" : "") +
+                   ": " + call.reason);
+    return;
+  }
+  if (ready != Ready::kYes) {
+    figure->fail(describe(spec), call.reason);
+    return;
+  }
+  fmhc_diag diag{};
+  if (run(device, call, &diag) != FMHC_OK) {
+    figure->fail(call.kernel + ": " + describe(spec), diag.text);
+    return;
+  }
+  device.wait();
+  figure->count(call.kernel);
+  figure->add(spec, call.kernel, judge.compare_and_guard(arena, call, bounds_for(spec, options.strict)));
+}
+
+bool smoke_op(const Options& options, int32_t op, const std::string& name) {
+  Device device(options.device);
+  const bool cuda = device.is_cuda();
+  Arena arena(device, cuda ? size_t{1} << 30 : size_t{64} << 20);
+  Judge judge(device, cuda ? size_t{256} << 20 : size_t{32} << 20);
+  Figure figure(options, name + "." + op_name(op));
+  const Clock clock;
+  uint64_t seed = options.seed;
+  for (const int32_t dtype : {FMHC_BF16, FMHC_FP16, FMHC_FP32}) {
+    for (const int32_t projection : {FMHC_CLASS_F2, FMHC_CLASS_F}) {
+      if (projection == FMHC_CLASS_F2 && !projects(op)) continue;
+      for (const int32_t norm : {FMHC_NORM_NONE, FMHC_NORM_ENGINE, FMHC_NORM_UNFUSED}) {
+        if (norm != FMHC_NORM_NONE && !collapses(op)) continue;
+        for (const int32_t carried : {0, 1}) {
+          if (carried == 1 && !may_carry(op)) continue;
+          int index = 0;
+          for (const Shape& shape : cuda ? kShapes : kHostShapes) {
+            if (clock.seconds() > options.seconds) {
+              figure.fail("time", "not all cases ran");
+              return figure.finish();
+            }
+            const bool odd = index++ % 2 == 1;
+            CaseSpec spec;
+            spec.problem = make_problem(op, shape.hidden, shape.tokens);
+            spec.problem.residual_dtype = dtype;
+            spec.problem.projection = projection;
+            spec.problem.norm = norm;
+            spec.problem.norm_weight_dtype = norm == FMHC_NORM_NONE ? 0 : odd ? FMHC_FP32 : FMHC_BF16;
+            spec.problem.carried_pre = carried;
+            spec.problem.pdl = odd ? 1 : 0;
+            spec.problem.align_bytes = shape.hidden % 64 == 0 ? 16 : 0;
+            spec.tokens = shape.tokens;
+            spec.family = shape.family;
+            spec.pre_mix = op != FMHC_CONTRACT && (carried == 1 || index > 1);
+            spec.given_splits = static_cast<int32_t>(std::min<int64_t>(16, flat_of(spec.problem) / 64));
+            spec.given_splits = std::max(spec.given_splits, 1);
+            spec.seed = ++seed;
+            spec.kernel = options.kernel;
+            smoke_case(device, arena, judge, options, spec, &figure);
+          }
+        }
+      }
+    }
+  }
+  return figure.finish();
+}
+
+template <int32_t kOp>
+bool smoke_part(const Options& options) {
+  return smoke_op(options, kOp, "smoke");
+}
+
+// The oracle itself, against the reference backend on the host.
+bool oracle_part(const Options& options) {
+  Options host = options;
+  host.device = FMHC_CPU;
+  host.kernel = "ref";
+  host.strict = true;
+  bool good = true;
+  for (int32_t op = FMHC_EXPAND; op <= FMHC_CONTRACT; ++op) good = smoke_op(host, op, "oracle") && good;
+  return good;
+}
+
+const std::vector<Part> kParts = {
+    {"oracle", 6, oracle_part},
+    {"expand", 5, smoke_part<FMHC_EXPAND>},
+    {"project", 5, smoke_part<FMHC_PROJECT>},
+    {"finish", 5, smoke_part<FMHC_FINISH>},
+    {"pre", 5, smoke_part<FMHC_PRE>},
+    {"post", 5, smoke_part<FMHC_POST>},
+    {"seam", 5, smoke_part<FMHC_SEAM>},
+    {"head", 5, smoke_part<FMHC_HEAD>},
+    {"contract", 5, smoke_part<FMHC_CONTRACT>},
+};
+
+}  // namespace
+
+bool run_smoke(const Options& options) {
+  return run_command(options, "smoke", kParts, 20);
+}
+
+}  // namespace fmhc_gpu
