@@ -115,13 +115,13 @@ def view(struct, array, storage):
 
 
 class Guarded:
-    """`count` bytes, 256-byte aligned, between guard zones."""
+    """`count` bytes, 256-byte aligned, between guard zones of `zone` bytes."""
 
-    ZONE, FILL = 512, 0xA5
+    FILL = 0xA5
 
-    def __init__(self, count):
-        self.raw = np.full(count + 2 * self.ZONE + 256, self.FILL, np.uint8)
-        self.begin = self.ZONE + (-(self.raw.ctypes.data + self.ZONE)) % 256
+    def __init__(self, count, zone=512):
+        self.raw = np.full(count + 2 * zone + 256, self.FILL, np.uint8)
+        self.begin = zone + (-(self.raw.ctypes.data + zone)) % 256
         self.bytes = self.raw[self.begin : self.begin + count]
 
     def check(self, name):
@@ -142,7 +142,7 @@ class Problem:
     """One operator problem and its plan; `run` takes and returns float64 arrays."""
 
     def __init__(self, op, streams, hidden, tokens, consts, storage="f64", norm="none", norm_weight_storage="f32",
-                 carried_pre=False, batch_invariant=False, strided=False, kernel=None, split_k=0):
+                 carried_pre=False, batch_invariant=False, kernel=None, split_k=0, units=0):
         self.op, self.streams, self.hidden, self.storage = op, streams, hidden, storage
         self.carried_pre = carried_pre
         self.coefficient = "f64" if storage == "f64" else "f32"
@@ -152,11 +152,15 @@ class Problem:
         self.problem = sized(
             "fmhc_problem", op=OPS[op], streams=streams, residual_dtype=DTYPES[storage], projection=CLASS_F,
             norm=NORMS[norm], norm_weight_dtype=DTYPES[norm_weight_storage] if norm != "none" else 0,
-            carried_pre=carried_pre, batch_invariant=batch_invariant, strided=strided, hidden=hidden,
-            max_tokens=tokens, consts=constants)
+            carried_pre=carried_pre, batch_invariant=batch_invariant, hidden=hidden, max_tokens=tokens, consts=constants)
         self.plan = sized("fmhc_plan")
         hints = sized("fmhc_hints", split_k=split_k, kernel=kernel.encode() if kernel else None)
-        checked("fmhc_plan_make", self.problem, host_target(), hints, self.plan)
+        target = host_target()
+        target.num_units = units or target.num_units
+        checked("fmhc_plan_make", self.problem, target, hints, self.plan)
+
+    def scratch_bytes(self):
+        return query("fmhc_plan_scratch", self.plan)
 
     def stored_as(self, name):
         if name in ("fn", "scale", "base"):
@@ -177,7 +181,7 @@ class Problem:
                 "head": {k: coefficients[k] for k in ("layer_input", "pre_mix")},
                 "contract": {"layer_input": (t, self.hidden)}}[self.op]
 
-    def run(self, tokens, executor=None, **inputs):
+    def run(self, tokens, executor=None, scratch_bytes=None, **inputs):
         args = sized("fmhc_args")
         kept = {}
         for name, values in inputs.items():
@@ -188,7 +192,9 @@ class Problem:
             outputs[name], guards[name] = poisoned(shape, self.stored_as(name))
             setattr(args, name, view("fmhc_out", outputs[name], self.stored_as(name)))
         for kind in ("scratch", "state"):
-            guards[kind] = Guarded(query(f"fmhc_plan_{kind}", self.plan))
+            given = scratch_bytes if kind == "scratch" else None
+            count = query(f"fmhc_plan_{kind}", self.plan) if given is None else given
+            guards[kind] = Guarded(count, 1 << 18)  # a worker's piece of scratch is large
             area = guards[kind].bytes
             setattr(args, kind, area.ctypes.data if area.size else None)
             setattr(args, f"{kind}_bytes", area.size)

@@ -107,6 +107,16 @@ class Bits(unittest.TestCase):
                 self.assert_same(out, serial, f"{kernel} {op} {threads} threads")
         self.assertEqual(self.compared, len(ALL) * len(OPS) * 3)
 
+    def test_executor_over_slices(self):
+        """One token and more slices of K than threads: the slices are what the workers share."""
+        for kernel, splits in itertools.product(ALL, (2, 7, 15)):
+            inputs = pick(arguments("project", self.data), [0], WEIGHTS)
+            problem = Problem("project", STREAMS, HIDDEN, 1, CONSTS, "bf16", kernel=kernel, split_k=splits, units=4)
+            serial = problem.run(1, **inputs)
+            pool = Threads(4)
+            self.assert_same(problem.run(1, pool.executor, **inputs), serial, f"{kernel} project in {splits} slices")
+        self.assertEqual(self.compared, len(ALL) * 3)
+
     def test_fused_equals_composed(self):
         for kernel, norm in itertools.product(ALL, ("none", "engine", "unfused")):
             inputs = arguments("seam", self.data, norm)

@@ -22,6 +22,11 @@ inline constexpr int kTileTokens = 4;  // 24 accumulators of 32 registers
 inline constexpr int kTileTokens = 2;  // 12 of 16
 #endif
 
+HWY_INLINE void add_leaf(V sum, float* total) {
+  if (mutant(Mutant::kPartialsInBf16)) sum = through_bf16(sum);
+  store(hn::Add(load(total), sum), total);
+}
+
 struct Tile {
   const float* wide;  // [tokens, kWideStride], zero from `columns` to the next whole vector
   const float* fn;    // [rows, fn_stride]
@@ -37,7 +42,8 @@ HWY_INLINE void tile_step(const Tile& tile, int64_t c, V (&sums)[kTokens][kRows]
   for (int t = 0; t < kTokens; ++t) wide[t] = load(tile.wide + t * kWideStride + c);
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
-    const V weight = load_columns<kTail>(tile.fn + r * tile.fn_stride + c, tile.columns - c);
+    const int64_t left_out = mutant(Mutant::kTailUnmasked) ? 1 : 0;
+    const V weight = load_columns<kTail>(tile.fn + r * tile.fn_stride + c, tile.columns - c - left_out);
     HWY_UNROLL(8)
     for (int t = 0; t < kTokens; ++t) sums[t][r] = hn::MulAdd(wide[t], weight, sums[t][r]);
   }
@@ -59,7 +65,7 @@ void run_tile(const Tile& tile) {
     HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
       float* total = tile.totals + t * tile.totals_stride + r * kMaxLanes;
-      store(hn::Add(load(total), sums[t][r]), total);
+      add_leaf(sums[t][r], total);
     }
   }
 }
@@ -107,7 +113,7 @@ void add_squares(const float* wide, int64_t columns, float* total) {
     const V x = load(wide + c);
     sum = hn::MulAdd(x, x, sum);
   }
-  store(hn::Add(load(total), sum), total);
+  add_leaf(sum, total);
 }
 
 void multiply_leaf(const ProjectBlock& block, int64_t begin, int64_t columns, int32_t tokens, float* totals) {
@@ -126,24 +132,33 @@ void multiply_leaf(const ProjectBlock& block, int64_t begin, int64_t columns, in
 template <typename S>
 void accumulate(const ProjectBlock& block) {
   const int64_t totals_stride = int64_t{block.logits + 1} * kMaxLanes;
-  for (int64_t begin = block.begin; begin < block.end; begin += kLeaf) {
-    const int64_t columns = HWY_MIN(kLeaf, block.end - begin);
+  const int64_t leaf = mutant(Mutant::kTreeFollowsTokens) && block.tokens > 8 ? kLeaf / 2 : kLeaf;
+  for (int64_t begin = block.begin; begin < block.end; begin += leaf) {
+    const int64_t columns = HWY_MIN(leaf, block.end - begin);
     for (int32_t first = 0; first < block.tokens; first += kSubTokens) {
       const int32_t tokens = HWY_MIN(kSubTokens, block.tokens - first);
       float* totals = block.totals + first * totals_stride;
       for (int32_t t = 0; t < tokens; ++t) {
         const S* token = static_cast<const S*>(block.residual) + (first + t) * block.token_stride;
         widen_leaf(block, token, begin, begin + columns, block.wide + t * kWideStride);
+        if (mutant(Mutant::kSquaresOfOneStream) && begin >= block.hidden) continue;
         add_squares(block.wide + t * kWideStride, columns,
                     totals + t * totals_stride + block.logits * kMaxLanes);
       }
       multiply_leaf(block, begin, columns, tokens, totals);
+      if (mutant(Mutant::kChunkTwice) && begin > block.begin) {
+        multiply_leaf(block, begin, columns, tokens, totals);
+      }
     }
   }
 }
 
 float sum_of(const float* total) {
   return hn::GetLane(hn::SumOfLanes(D(), load(total)));
+}
+
+float dot_of(const float* total) {
+  return mutant(Mutant::kProjectionScaled) ? 1.5f * sum_of(total) : sum_of(total);
 }
 
 }  // namespace
@@ -162,7 +177,7 @@ void project(const ProjectBlock& block) {
     const float* totals = block.totals + t * totals_stride;
     float* dot = block.dot + t * block.dot_token_stride;
     for (int32_t o = 0; o < block.logits; ++o)
-      dot[o * block.dot_logit_stride] = sum_of(totals + o * kMaxLanes);
+      dot[o * block.dot_logit_stride] = dot_of(totals + o * kMaxLanes);
     block.sqrsum[t * block.sqrsum_stride] = sum_of(totals + block.logits * kMaxLanes);
   }
 }

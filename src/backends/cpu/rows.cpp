@@ -21,7 +21,10 @@ struct Mix {
   V post[kMost];
 
   HWY_INLINE explicit Mix(const MixRow& row) : streams(kStreams != 0 ? kStreams : row.streams) {
-    for (int32_t i = 0; i < streams * streams; ++i) comb[i] = hn::Set(D(), row.comb[i]);
+    for (int32_t i = 0; i < streams * streams; ++i) {
+      const bool transposed = mutant(Mutant::kCombTransposed);
+      comb[i] = hn::Set(D(), row.comb[transposed ? i % streams * streams + i / streams : i]);
+    }
     for (int32_t k = 0; k < streams; ++k) post[k] = hn::Set(D(), row.post[k]);
   }
 

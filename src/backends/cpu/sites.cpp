@@ -4,7 +4,9 @@
 #include "backends/cpu/entries.h"
 #include "backends/cpu/post.h"
 #include "backends/cpu/rows.h"
+#include "backends/cpu/unrounded.h"
 #include "core/arena.h"
+#include "core/mutant.h"
 #include "ops/slices.h"
 
 namespace fmhc::cpu {
@@ -110,24 +112,29 @@ class Site {
 
   // All of K in one slice, kept in the work memory.
   void project_whole(const Work& work, const Block& block, const Rows& streams) const {
-    ProjectBlock args = project_args(work, block, streams);
-    args.begin = 0;
-    args.end = flat_width(launch_.problem);
-    args.dot = work.dot;
-    args.dot_token_stride = 1;
-    args.dot_logit_stride = kBlockTokens;
-    args.sqrsum = work.sqrsum;
-    args.sqrsum_stride = 1;
-    stages_.project(args);
+    project_into(work, project_args(work, block, streams));
   }
+
+#if defined(FMHC_MUTANTS)
+  // `streams` [block.tokens, streams, hidden].
+  void project_unrounded(const Work& work, const Block& block, const float* streams) const {
+    ProjectBlock args = project_args(work, block, Rows(launch_.args.residual_out));
+    args.dtype = FMHC_FP32;
+    args.residual = streams;
+    args.token_stride = flat_width(launch_.problem);
+    args.stream_stride = launch_.problem.hidden;
+    project_into(work, args);
+  }
+#endif
 
   // The caller's partials, slices in ascending order.
   void add_partials(const Work& work, const Block& block) const {
     const fmhc_in& dot = launch_.args.dot_mix_in;
     const fmhc_in& sqrsum = launch_.args.sqrsum_in;
     const auto sum = [&](const float* from, int64_t slice_stride) {
+      const int32_t splits = launch_.split_k - (mutant(Mutant::kSplitDropped) ? 1 : 0);
       float total = from[0];
-      for (int32_t s = 1; s < launch_.split_k; ++s) total += from[s * slice_stride];
+      for (int32_t s = 1; s < splits; ++s) total += from[s * slice_stride];
       return total;
     };
     for (int32_t t = 0; t < block.tokens; ++t) {
@@ -157,9 +164,10 @@ class Site {
                           work.post,
                           work.comb});
     for (int32_t t = 0; t < block.tokens; ++t) {
-      scatter_small(work.pre + t, block.first + t, problem.streams, args.pre_mix);
-      scatter_small(work.post + t, block.first + t, problem.streams, args.post_mix);
-      scatter_small(work.comb + t, block.first + t, problem.streams, args.comb_mix);
+      const int32_t column = mutant(Mutant::kNeighbourCoefficients) ? (t + 1) % block.tokens : t;
+      scatter_small(work.pre + column, block.first + t, problem.streams, args.pre_mix);
+      scatter_small(work.post + column, block.first + t, problem.streams, args.post_mix);
+      scatter_small(work.comb + column, block.first + t, problem.streams, args.comb_mix);
     }
   }
 
@@ -183,6 +191,17 @@ class Site {
   }
 
  private:
+  void project_into(const Work& work, ProjectBlock args) const {
+    args.begin = 0;
+    args.end = flat_width(launch_.problem);
+    args.dot = work.dot;
+    args.dot_token_stride = 1;
+    args.dot_logit_stride = kBlockTokens;
+    args.sqrsum = work.sqrsum;
+    args.sqrsum_stride = 1;
+    stages_.project(args);
+  }
+
   static void gather_vector(const fmhc_in& tensor, float* to) {
     const auto* from = static_cast<const float*>(tensor.data);
     for (int64_t i = 0; from != nullptr && i < tensor.shape[0]; ++i) to[i] = from[i * tensor.stride[0]];
@@ -238,6 +257,7 @@ class Site {
 
 size_t scratch_bytes(const Problem& problem, const Target& target, int64_t tokens, int32_t split_k) {
   if (!needs_work(problem)) return 0;
+  if (mutant(Mutant::kScratchForOneSplit)) split_k = 1;
   return static_cast<size_t>(piece_count(target, tokens, split_k)) * piece_bytes(problem);
 }
 
@@ -281,8 +301,17 @@ int32_t launch_seam(const Stages& stages, const Launch& launch, fmhc_diag* diag)
   const Site site(stages, launch);
   const Rows mixed(launch.args.residual_out);
   return site.for_blocks(1, [&](const Work& work, const Block& block, int32_t) {
+#if defined(FMHC_MUTANTS)
+    std::vector<float> unrounded(static_cast<size_t>(block.tokens * flat_width(launch.problem)));
+    for (int32_t t = 0; t < block.tokens; ++t) {
+      mix_unrounded(launch, block.first + t, unrounded.data() + t * flat_width(launch.problem));
+    }
+#endif
     for (int32_t t = 0; t < block.tokens; ++t) mix_token(stages, launch, block.first + t);
     site.project_whole(work, block, mixed);
+#if defined(FMHC_MUTANTS)
+    if (mutant(Mutant::kUnroundedStatistic)) site.project_unrounded(work, block, unrounded.data());
+#endif
     site.make_coefficients(work, block);
     site.collapse(work, block, mixed);
   });

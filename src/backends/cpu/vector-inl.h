@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "core/dtype.h"
+#include "core/mutant.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace fmhc::cpu::HWY_NAMESPACE {
@@ -81,7 +82,8 @@ HWY_INLINE void store(V value, Bf16* to) {
   const U32 du;
   const VU32 bits = hn::BitCast(du, value);
   const VU32 odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
-  const VU32 rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fffu)));
+  VU32 rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fffu)));
+  if (mutant(Mutant::kTruncatingStore)) rounded = bits;
   const VU32 quiet = hn::Or(bits, hn::Set(du, 0x400000u));
   const auto is_nan = hn::RebindMask(du, hn::IsNaN(value));
   store_u16(hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)), &to->bits);
@@ -127,6 +129,13 @@ HWY_INLINE void store_first(V value, S* to, int64_t count) {
   S lanes[kLanes];
   store(value, lanes);
   std::memcpy(to, lanes, static_cast<size_t>(count) * sizeof(S));
+}
+
+// Only seeded faults round what stays fp32.
+HWY_INLINE V through_bf16(V value) {
+  Bf16 lanes[kLanes];
+  store(value, lanes);
+  return load(lanes);
 }
 
 // `count` is read for a tail alone.
