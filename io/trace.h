@@ -62,12 +62,18 @@ struct HeadRecord {
 std::string site_tensor_name(HostTensor SiteRecord::*member, int64_t layer, Site site);
 std::string head_tensor_name(HostTensor HeadRecord::*member);
 inline constexpr const char* kEmbeddingName = "trace.embedding";  // [1, T, H], storage
+// Scores of a vocabulary behind the final norm. Some recordings have them; nothing here reads them.
+inline constexpr const char* kLogitsName = "trace.logits";  // [1, T, vocabulary]
 std::vector<TensorSpec> trace_tensors(const TraceConstants& constants);
 
 // The constants as metadata entries, format included; and back.
 Metadata trace_metadata(const TraceConstants& constants);
 Result<TraceConstants> read_trace_constants(const Metadata& metadata, const std::string& file);
 bool is_trace(const Metadata& metadata);  // claims any version of the trace format
+
+// Tensors that are missing or of another dtype or shape than the constants say; stops at `most` of them.
+std::vector<Fault> trace_problems(const SafetensorsReader& reader, const TraceConstants& constants,
+                                  size_t most);
 
 class Trace {
  public:
