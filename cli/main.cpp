@@ -15,6 +15,8 @@ struct Row {
 constexpr Row kRows[] = {
     {"info", "What this build and this machine can do, and every environment variable", add_info},
     {"plan", "Which kernel would run for which token counts, and why", add_plan},
+    {"inspect", "Hyper-connection weights of a checkpoint or trace: shapes, statistics, what is missing",
+     add_inspect},
 };
 
 // Exit code for what the environment says, printing it.
