@@ -17,6 +17,7 @@ constexpr Row kRows[] = {
     {"plan", "Which kernel would run for which token counts, and why", add_plan},
     {"inspect", "Hyper-connection weights of a checkpoint or trace: shapes, statistics, what is missing",
      add_inspect},
+    {"synth", "Random trace of a model's shape, for replaying full-size layers anywhere", add_synth},
 };
 
 // Exit code for what the environment says, printing it.
