@@ -19,7 +19,8 @@ inline Json fault_json(const io::Fault& fault) {
           {"file", fault.file},
           {"where", fault.where},
           {"given", fault.given},
-          {"wanted", fault.wanted}};
+          {"wanted", fault.wanted},
+          {"message", fault.message()}};
 }
 
 }  // namespace fmhc::cli

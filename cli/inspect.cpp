@@ -160,9 +160,7 @@ void print_text(const Json& out) {
   print_table(rows);
   std::cout << '\n';
   for (const Json& problem : out["problems"]) {
-    std::cout << text_of(problem["code"]) << ": " << text_of(problem["where"]);
-    if (problem["given"] != "") std::cout << ": given " << text_of(problem["given"]);
-    std::cout << ", wanted " << text_of(problem["wanted"]) << '\n';
+    std::cout << text_of(problem["message"]) << '\n';
   }
   if (out["problems"].empty()) std::cout << "nothing is missing\n";
 }

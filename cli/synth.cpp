@@ -1,6 +1,7 @@
 // flashmhc synth: a random trace of a model's shape, in the format and with the tensors of a recorded one.
 // What a recording holds of the operators' results is computed here with the reference backend, so that the
 // trace agrees with itself at any size. Layers go to disk as they are made.
+#include <charconv>
 #include <iostream>
 #include <memory>
 
@@ -221,6 +222,14 @@ class Synth {
   io::HostTensor carried_;   // V4.1: what the next site collapses with
 };
 
+// The parser would turn "-1" and numbers beyond 64 bits into some other seed.
+std::string whole_seed(const std::string& text) {
+  uint64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && stop == text.data() + text.size();
+  return whole ? "" : "seed \"" + text + "\" is no whole number from 0 to 2^64 - 1";
+}
+
 int make_trace(const Options& options) {
   const io::TraceConstants constants = constants_of(options);
   io::Metadata metadata = io::trace_metadata(constants);
@@ -262,6 +271,7 @@ Command add_synth(CLI::App& app, const Environment&) {
   app.add_option("--out", options->out, "File to write; replaced only when the trace is complete")
       ->required();
   app.add_option("--seed", options->seed, "Seed of every value; the same seed gives the same file")
+      ->check(whole_seed)
       ->capture_default_str();
   app.add_option("--hidden", options->hidden, "Hidden size instead of the model's")
       ->check(CLI::Range(int64_t{1}, kMostExtent));

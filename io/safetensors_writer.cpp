@@ -111,11 +111,17 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::string& path, con
   for (size_t i = 0; i < head.size(); ++i) head[i] = static_cast<char>(text.size() >> (8 * i) & 0xff);
   head += text;
   if (Status put = writer.put(0, std::as_bytes(std::span(head))); !put) return put.fault();
-  if (::ftruncate(writer.fd_.get(), static_cast<off_t>(writer.file_bytes())) != 0) {
-    return Fault{Errc::kWriteFailed, temp, std::to_string(writer.file_bytes()) + " bytes", os_error(errno),
-                 ""};
-  }
+  if (Status reserved = writer.reserve(); !reserved) return reserved.fault();
   return writer;
+}
+
+// Takes the whole size at once, so that a full disk is known before the work and not near its end.
+Status SafetensorsWriter::reserve() {
+  const auto size = static_cast<off_t>(file_bytes());
+  if (::fallocate(fd_.get(), 0, 0, size) == 0) return ok_status();
+  // Some file systems cannot reserve.
+  if (errno == EOPNOTSUPP && ::ftruncate(fd_.get(), size) == 0) return ok_status();
+  return Fault{Errc::kWriteFailed, path_, std::to_string(size) + " bytes", os_error(errno), "room for them"};
 }
 
 Status SafetensorsWriter::put(uint64_t offset, std::span<const std::byte> bytes) {

@@ -46,6 +46,7 @@ class SafetensorsWriter {
   };
 
   SafetensorsWriter(std::string path, std::string temp) : path_(std::move(path)), temp_(std::move(temp)) {}
+  Status reserve();
   Status put(uint64_t offset, std::span<const std::byte> bytes);
 
   std::string path_;
