@@ -166,7 +166,7 @@ int32_t fmhc_run(const fmhc_plan* plan, const fmhc_args* given, fmhc_diag* diag)
   int64_t tokens = 0;
   FMHC_TRY(read_tokens(data.problem, args, &tokens, diag));
   const Range& range = data.range_for(tokens);
-  const PlanNeeds needs{data.scratch_bytes, data.state_bytes, data.packed_bytes};
+  const PlanNeeds needs{data.scratch_bytes, data.state_bytes, data.packed_bytes, data.target.device_kind};
   FMHC_TRY(check_args(data.problem, needs, tokens, range.split_k, args, diag));
   count(Counter::kRuns);
   if (tokens == 0) return FMHC_OK;

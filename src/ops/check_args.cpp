@@ -7,6 +7,7 @@
 #include "core/math.h"
 #include "core/status.h"
 #include "ops/overlap.h"
+#include "ops/slices.h"
 
 namespace fmhc {
 namespace {
@@ -144,6 +145,20 @@ int32_t check_memory(const char* name, const void* data, size_t given, size_t ne
   return FMHC_OK;
 }
 
+int32_t check_threads(int32_t device_kind, const fmhc_args& args, fmhc_diag* diag) {
+  if (device_kind == FMHC_CPU && args.stream != nullptr) {
+    return fail(diag, FMHC_INVALID, "stream is %p; the CPU has none: expected NULL", args.stream);
+  }
+  if (args.executor == nullptr) return FMHC_OK;
+  if (args.executor->parallel_for == nullptr) {
+    return fail(diag, FMHC_INVALID, "executor.parallel_for is NULL; accepted: a function, or no executor");
+  }
+  if (args.executor->threads < 1) {
+    return fail(diag, FMHC_INVALID, "executor.threads is %d; accepted: >= 1", args.executor->threads);
+  }
+  return FMHC_OK;
+}
+
 fmhc_in memory_as_tensor(const void* data, size_t bytes) {
   return {data, {static_cast<int64_t>(bytes)}, {1}, bytes == 0 ? 0 : 1, 0};
 }
@@ -205,12 +220,11 @@ int32_t check_args(const Problem& problem, const PlanNeeds& needs, int64_t token
   Expected expected{problem, op, tokens, splits, needs.packed_bytes};
   if (op.op == FMHC_FINISH) {
     // Any count of partials from one to the number of 64-wide blocks of K is a legal input.
-    const int64_t given = args.dot_mix_in.rank == 3 ? args.dot_mix_in.shape[0] : 0;
-    const int64_t most = ceil_div(flat_width(problem), 64);
-    if (!is_absent(args.dot_mix_in) && (given < 1 || given > most)) {
-      return fail(diag, FMHC_INVALID,
-                  "dot_mix_in.shape[0] is %" PRId64 " partials; expected rank 3 and 1..%" PRId64, given,
-                  most);
+    const int64_t given = args.dot_mix_in.rank == 3 ? args.dot_mix_in.shape[0] : 1;
+    const int64_t most = ceil_div(flat_width(problem), kSplitBlock);
+    if (given < 1 || given > most) {
+      return fail(diag, FMHC_INVALID, "dot_mix_in.shape[0] is %" PRId64 " partials; expected 1..%" PRId64,
+                  given, most);
     }
     expected.splits = given;
   }
@@ -221,6 +235,7 @@ int32_t check_args(const Problem& problem, const PlanNeeds& needs, int64_t token
     }
   }
   FMHC_TRY(check_unused(expected, args, diag));
+  FMHC_TRY(check_threads(needs.device_kind, args, diag));
   if (tokens == 0) return FMHC_OK;
   FMHC_TRY(check_memory("scratch", args.scratch, args.scratch_bytes, needs.scratch_bytes, diag));
   FMHC_TRY(check_memory("state", args.state, args.state_bytes, needs.state_bytes, diag));

@@ -56,9 +56,10 @@ int64_t span_of_inner(const Axes& axes, int first, int64_t element) {
 bool byte_span(const fmhc_in& tensor, int64_t* bytes) {
   *bytes = element_bytes(tensor);
   for (int axis = 0; axis < tensor.rank; ++axis) {
+    if (tensor.shape[axis] <= 1) continue;  // its stride is never used
     int64_t step = 0;
     if (tensor.stride[axis] < 0 || !checked_mul(tensor.stride[axis], element_bytes(tensor), &step) ||
-        !checked_mul(step, max64(tensor.shape[axis] - 1, 0), &step) || !checked_add(*bytes, step, bytes)) {
+        !checked_mul(step, tensor.shape[axis] - 1, &step) || !checked_add(*bytes, step, bytes)) {
       return false;
     }
   }
@@ -81,7 +82,7 @@ bool overlaps(const fmhc_in& a, const fmhc_in& b) {
   const Axes axes_b = moving_axes(b);
   if (axes_a.count == 0 || axes_b.count == 0) return true;
   const int64_t pitch = axes_a.step[0];
-  if (pitch != axes_b.step[0]) return true;
+  if (pitch == 0 || pitch != axes_b.step[0]) return true;
   const int64_t row_a = span_of_inner(axes_a, 1, element_bytes(a));
   const int64_t row_b = span_of_inner(axes_b, 1, element_bytes(b));
   const auto wide_pitch = static_cast<uintptr_t>(pitch);

@@ -31,7 +31,7 @@ inline constexpr TensorSpec kScale = {Slot::kScale,   Use::kYes, DtypeRule::kFp3
 inline constexpr TensorSpec kBase = {Slot::kBase,    Use::kYes, DtypeRule::kFp32,
                                      Layout::kSmall, 1,         {Dim::kLogits}};
 inline constexpr TensorSpec kNormWeight = {
-    Slot::kNormWeight, Use::kIfNorm, DtypeRule::kNormWeight, Layout::kSmall, 1, {Dim::kHidden}};
+    Slot::kNormWeight, Use::kIfNorm, DtypeRule::kNormWeight, Layout::kWide, 1, {Dim::kHidden}};
 inline constexpr TensorSpec kResidualOut = {
     Slot::kResidualOut, Use::kYes, DtypeRule::kResidual,
     Layout::kWide,      3,         {Dim::kTokens, Dim::kStreams, Dim::kHidden}};
