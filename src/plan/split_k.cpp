@@ -9,6 +9,7 @@ namespace {
 constexpr int64_t kRowBlock = 64;        // tokens a CTA of the projection takes
 constexpr int64_t kMinBlocksASlice = 4;  // below this a slice is mostly prologue
 constexpr int64_t kMaxSplits = 64;
+constexpr int64_t kMaxSliceColumns = 1024;  // a longer slice of fn does not fit in shared memory
 
 int64_t largest_power_of_two(int64_t value, int64_t most) {
   int64_t power = 1;
@@ -30,7 +31,9 @@ int32_t split_auto(int64_t tokens, int64_t flat, int64_t units, bool batch_invar
   // A batch-invariant plan may not look at T, nor at the units: the same model gives the same bits on every
   // card.
   const int64_t by_units = batch_invariant ? 16 : units / row_blocks;
-  return static_cast<int32_t>(largest_power_of_two(max64(1, min64(by_units, by_length)), kMaxSplits));
+  int64_t splits = largest_power_of_two(max64(1, min64(by_units, by_length)), kMaxSplits);
+  while (splits < kMaxSplits && ceil_div(flat, splits) > kMaxSliceColumns) splits *= 2;
+  return static_cast<int32_t>(splits);
 }
 
 }  // namespace fmhc

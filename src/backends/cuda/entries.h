@@ -36,7 +36,17 @@ FMHC_CUDA_ENTRY(LaunchFn, launch_contract_generic);
 FMHC_CUDA_ENTRY(LaunchFn, launch_pre_generic);
 FMHC_CUDA_ENTRY(LaunchFn, launch_head_generic);
 FMHC_CUDA_ENTRY(LaunchFn, launch_seam_generic);
+FMHC_CUDA_ENTRY(LaunchFn, launch_post);
+FMHC_CUDA_ENTRY(LaunchFn, launch_project);
+FMHC_CUDA_ENTRY(LaunchFn, launch_finish);
+FMHC_CUDA_ENTRY(LaunchFn, launch_contract);
+FMHC_CUDA_ENTRY(LaunchFn, launch_pre);
+FMHC_CUDA_ENTRY(LaunchFn, launch_head);
+FMHC_CUDA_ENTRY(LaunchFn, launch_seam);
 FMHC_CUDA_ENTRY(PrepareFn, prepare_generic);
+FMHC_CUDA_ENTRY(PrepareFn, prepare_vector);
+FMHC_CUDA_ENTRY(PrepareFn, prepare_tensor_core);
+FMHC_CUDA_ENTRY(PackFn, pack);
 #undef FMHC_CUDA_ENTRY
 
 }  // namespace fmhc::cuda

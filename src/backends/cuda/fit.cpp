@@ -1,5 +1,9 @@
 // What the kernels can do and how much memory they take; compiled with and without CUDA.
 #include "backends/cuda/entries.h"
+
+#include <cstdint>
+
+#include "backends/cuda/geometry.h"
 #include "backends/cuda/layout.h"
 #include "core/dtype.h"
 #include "core/status.h"
@@ -33,6 +37,39 @@ int32_t fit_vector(const Problem& problem, const Target& target, fmhc_diag* why)
                 static_cast<long long>(problem.hidden * dtype_bytes(problem.residual_dtype)));
   }
   return FMHC_OK;
+}
+
+int32_t fit_finish(const Problem& problem, const Target& target, fmhc_diag* why) {
+  FMHC_TRY(fit_vector(problem, target, why));
+  const int64_t row = problem.hidden * dtype_bytes(problem.residual_dtype);
+  if (finish_shape(1, row / kVectorBytes, target.num_units).index < 0) {
+    return fail(why, FMHC_UNSUPPORTED, "problem.hidden is %lld; a row of %lld bytes is too long for one CTA",
+                static_cast<long long>(problem.hidden), static_cast<long long>(row));
+  }
+  if (problem.max_tokens > INT32_MAX) {
+    return fail(why, FMHC_UNSUPPORTED, "problem.max_tokens is %lld; a grid has at most %d CTAs",
+                static_cast<long long>(problem.max_tokens), INT32_MAX);
+  }
+  return FMHC_OK;
+}
+
+int32_t fit_tensor_core(const Problem& problem, const Target& target, fmhc_diag* why) {
+  FMHC_TRY(fit_finish(problem, target, why));
+  if (problem.residual_dtype != FMHC_BF16) {
+    return fail(why, FMHC_UNSUPPORTED, "problem.residual_dtype is %s; made for bf16",
+                dtype_name(problem.residual_dtype));
+  }
+  if (problem.hidden % 64 != 0) {
+    return fail(why, FMHC_UNSUPPORTED, "problem.hidden is %lld; needs a multiple of 64",
+                static_cast<long long>(problem.hidden));
+  }
+  return FMHC_OK;
+}
+
+size_t packed_bytes(const Problem& problem, const Target&) {
+  const int32_t tiles = tiles_of(problem.op == FMHC_HEAD ? ProjectKind::kHead : ProjectKind::kProject);
+  return static_cast<size_t>(flat_width(problem) * 8 * tiles * pieces_of(problem.projection)) *
+         sizeof(uint16_t);
 }
 
 size_t partials_bytes(const Problem& problem, const Target&, int64_t tokens, int32_t split_k) {

@@ -19,4 +19,24 @@ struct ExpandKernels {
 };
 ExpandKernels expand_kernels();
 
+// Four streams in 16-byte accesses; finish by the number of them a thread holds of each stream (1, 2, 4).
+struct VectorKernels {
+  const void *post, *finish[3];
+};
+VectorKernels vector_kernels_bf16();
+VectorKernels vector_kernels_fp16();
+VectorKernels vector_kernels_fp32();
+
+// Four bf16 streams on tensor cores, by the number of pieces of fn.
+struct TensorCoreKernels {
+  const void *project, *head, *seam;                       // the slice's fn in shared memory
+  const void *project_direct, *head_direct, *seam_direct;  // slices that do not fit there
+};
+TensorCoreKernels tensor_core_kernels(int pieces);
+
+struct PackKernels {
+  const void *pack, *fence;
+};
+PackKernels pack_kernels();
+
 }  // namespace fmhc::cuda

@@ -45,10 +45,6 @@ constexpr ErrorClass kErrors[] = {
     {cudaErrorMpsClientTerminated, FMHC_DEVICE_STICKY},
 };
 
-const char* operation_name(const Problem& problem) {
-  return find_op(problem.op)->name;
-}
-
 int32_t check_stream(cudaStream_t stream, int device, fmhc_diag* diag) {
   // The default streams belong to whatever device is current.
   if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return FMHC_OK;
@@ -104,18 +100,19 @@ int32_t enter_target(DeviceGuard& guard, const Target& target, fmhc_diag* diag) 
   return guard.enter(target.device_index, diag);
 }
 
-int32_t Session::enter(const Launch& launch, fmhc_diag* diag) {
+int32_t Session::enter(const Problem& problem, const Target& target, void* stream, bool overlap,
+                       fmhc_diag* diag) {
   diag_ = diag;
-  operation_ = operation_name(launch.problem);
-  stream_ = static_cast<cudaStream_t>(launch.args.stream);
-  overlap_ = launch.problem.pdl != 0 && launch.target.arch >= 90;
-  FMHC_TRY(guard_.enter(launch.target.device_index, diag));
+  operation_ = find_op(problem.op)->name;
+  stream_ = static_cast<cudaStream_t>(stream);
+  overlap_ = overlap && target.arch >= 90;
+  FMHC_TRY(guard_.enter(target.device_index, diag));
   if (const cudaError_t pending = cudaPeekAtLastError(); pending != cudaSuccess) {
     const int32_t code = code_of(pending) == FMHC_DEVICE_STICKY ? FMHC_DEVICE_STICKY : FMHC_DEVICE_BEFORE;
     return fail(diag, code, "pending before %s, nothing launched: %s (%s)", operation_,
                 cudaGetErrorString(pending), cudaGetErrorName(pending));
   }
-  return check_stream(stream_, launch.target.device_index, diag);
+  return check_stream(stream_, target.device_index, diag);
 }
 
 int32_t Session::launch_raw(const void* kernel, const Grid& grid, void** arguments) {

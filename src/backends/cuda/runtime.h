@@ -44,8 +44,13 @@ struct Grid {
 // One run: enter() once, then launches on the caller's stream. A failed launch is reported, never repeated.
 class Session {
  public:
-  int32_t enter(const Launch& launch, fmhc_diag* diag);
+  int32_t enter(const Launch& launch, fmhc_diag* diag) {
+    return enter(launch.problem, launch.target, launch.args.stream, launch.problem.pdl != 0, diag);
+  }
+  // `overlap`: launches may begin before what is ahead of them in the stream is complete.
+  int32_t enter(const Problem& problem, const Target& target, void* stream, bool overlap, fmhc_diag* diag);
 
+  int32_t launch(const void* kernel, const Grid& grid) { return launch_raw(kernel, grid, nullptr); }
   // `params` is the kernel's one argument.
   template <typename Params>
   int32_t launch(const void* kernel, const Grid& grid, const Params& params) {

@@ -1,4 +1,4 @@
-// How K is dealt out to slices, as plan/split_k does it: blocks of 64 columns, the first slices taking one
+// How K is dealt out to slices, as ops/slices.h does it for the host: blocks of 64 columns, the first slices taking one
 // more.
 #pragma once
 

@@ -1,0 +1,78 @@
+#include "backends/cuda/geometry.h"
+
+#include <algorithm>
+
+#include "core/math.h"
+
+namespace fmhc::cuda {
+namespace {
+
+constexpr int64_t kWarp = 32;
+constexpr int64_t kTokenRow = 16;  // tokens of a tensor core fragment
+constexpr int64_t kQuarters = 4;   // warps that share a row's slice
+constexpr int64_t kMixBytes = kTokenRow * 20 * 4;
+
+// What the launch bounds of the kernels allow: rows of 16 tokens, four warps each.
+int64_t most_rows(ProjectKind kind, bool staged) {
+  return !staged ? 2 : kind == ProjectKind::kSeam ? 3 : 4;
+}
+
+// Packed fn of the longest slice.
+int64_t slice_bytes(ProjectKind kind, int64_t hidden, int32_t splits, int32_t pieces) {
+  const int64_t block_bytes = int64_t{512} * pieces * tiles_of(kind);  // of 32 columns
+  return kind == ProjectKind::kSeam ? 4 * ceil_div(hidden / 32, splits) * block_bytes
+                                    : 2 * ceil_div(hidden / 64 * 4, splits) * block_bytes;
+}
+
+}  // namespace
+
+PostShape post_shape(int64_t tokens, int64_t vectors, int32_t units) {
+  // The largest CTA that still gives every multiprocessor two of them; at most eight warps, and without idle
+  // warps at the end of a row where a divisor allows it.
+  const int64_t warps_a_row = ceil_div(vectors, kWarp);
+  int64_t warps = 8;
+  while (warps > 1 && tokens * ceil_div(warps_a_row, warps) < int64_t{2} * units) warps /= 2;
+  for (int64_t other = warps; warps == 8 && other >= 5; --other) {
+    if (warps_a_row % other == 0) {
+      warps = other;
+      break;
+    }
+  }
+  return {static_cast<int32_t>(warps * kWarp), static_cast<int32_t>(ceil_div(warps_a_row, warps))};
+}
+
+FinishShape finish_shape(int64_t tokens, int64_t vectors, int32_t units) {
+  // One step a thread while every token has a multiprocessor of its own: latency counts. Beyond that fewer,
+  // longer threads, so that several tokens share one.
+  constexpr int64_t kMostWarps[] = {31, 15, 15};  // with the Sinkhorn warp 1024 and 512 threads
+  const int first = tokens <= int64_t{2} * units ? 0 : 1;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int index = pass == 0 ? first : 0; index < 3; ++index) {
+      const int64_t warps = ceil_div(ceil_div(vectors, kFinishVectors[index]), kWarp);
+      if (warps <= kMostWarps[index]) return {index, static_cast<int32_t>(warps)};
+    }
+  }
+  return {-1, 0};
+}
+
+ProjectShape project_shape(ProjectKind kind, int64_t hidden, int64_t tokens, int32_t splits, int32_t pieces,
+                           int32_t units, int64_t shared_limit) {
+  const int64_t wanted = std::clamp<int64_t>(units / splits, 1, ceil_div(tokens, kTokenRow));
+  ProjectShape shape{};
+  shape.group_tokens = round_up(ceil_div(tokens, wanted), kTokenRow);
+  shape.groups = ceil_div(tokens, shape.group_tokens);
+  const int64_t slice = slice_bytes(kind, hidden, splits, pieces);
+  const int64_t row_bytes = 2 * kQuarters * kTokenRow * (tiles_of(kind) * 8 + 2) * 4 +
+                            (kind == ProjectKind::kSeam ? kQuarters * kMixBytes : 0);
+  for (const bool staged : {true, false}) {
+    const int64_t rows = min64(most_rows(kind, staged), shape.group_tokens / kTokenRow);
+    const int64_t bytes = rows * row_bytes + (staged ? slice : 0);
+    shape.warp_rows = static_cast<int32_t>(rows);
+    shape.staged = staged;
+    shape.shared_bytes = static_cast<size_t>(bytes);
+    if (bytes <= shared_limit) break;
+  }
+  return shape;
+}
+
+}  // namespace fmhc::cuda
