@@ -65,9 +65,11 @@ io::TraceConstants constants_of(const Options& options) {
 
 class Synth {
  public:
-  Synth(const Options& options, const io::TraceConstants& constants, io::SafetensorsWriter& writer)
+  Synth(const Options& options, const io::TraceConstants& constants, io::SafetensorsWriter& writer,
+        const InterruptGuard& interrupts)
       : constants_(constants),
         writer_(writer),
+        interrupts_(interrupts),
         source_(constants, options.seed, options.peaked),
         pool_(options.threads > 0 ? options.threads : hardware_threads()),
         ops_(constants, "ref", pool_.executor()),
@@ -212,11 +214,11 @@ class Synth {
 
   io::TraceConstants constants_;
   io::SafetensorsWriter& writer_;
+  const InterruptGuard& interrupts_;
   SynthSource source_;
   ThreadPool pool_;
   TrunkOps ops_;
   Progress progress_;
-  InterruptGuard interrupts_;
   std::map<std::string, io::TensorSpec> specs_;
   io::HostTensor residual_;  // entering the next site
   io::HostTensor carried_;   // V4.1: what the next site collapses with
@@ -235,8 +237,9 @@ int make_trace(const Options& options) {
   io::Metadata metadata = io::trace_metadata(constants);
   metadata["source"] = std::string("flashmhc ") + fmhc_version() + " synth " + options.model;
   metadata["note"] = "synthetic, seed " + std::to_string(options.seed) + (options.peaked ? ", peaked" : "");
+  const InterruptGuard interrupts;  // from before the temporary file exists until it has its name
   auto writer = take(io::SafetensorsWriter::create(options.out, metadata, io::trace_tensors(constants)));
-  Synth(options, constants, writer).run();
+  Synth(options, constants, writer, interrupts).run();
   take(writer.commit());
   if (options.json) {
     print_json({{"schema", kSchema},

@@ -89,6 +89,7 @@ Checkpoint::Order Checkpoint::order_of(const HcSite& site) {
 }
 
 std::optional<HcName> parse_hc_name(const std::string& name) {
+  if (name.find("hc_") == std::string::npos && name.find("_hc.") == std::string::npos) return std::nullopt;
   for (const HcKind kind : {HcKind::kAttn, HcKind::kFfn, HcKind::kHead}) {
     for (const HcPart part : {kFn, kBase, kScale}) {
       for (const bool flat : {false, true}) {
