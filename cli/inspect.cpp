@@ -9,6 +9,7 @@
 #include "cli/file_result.h"
 #include "cli/progress.h"
 #include "cli/tensor_stats.h"
+#include "cli/trunk_ops.h"
 #include "io/checkpoint.h"
 #include "io/trace.h"
 
@@ -41,7 +42,7 @@ class ShardFiles {
 
 Json describe_tensor(const io::SafetensorsReader& file, const io::TensorInfo& tensor) {
   Json entry = {{"name", tensor.name}, {"dtype", io::dtype_name(tensor.dtype)}, {"shape", tensor.shape}};
-  if (!has_stats(tensor.dtype)) return entry;
+  if (storage_dtype(tensor.dtype) == 0) return entry;
   const TensorStats stats = take(tensor_stats(file, tensor));
   const auto or_null = [&](double value) { return stats.finite() ? Json(value) : Json(nullptr); };
   entry["min"] = or_null(stats.min);

@@ -1,8 +1,10 @@
 #include "cli/synth_noise.h"
 
-#include <bit>
 #include <cmath>
 #include <numbers>
+
+#include "check/storage.h"
+#include "cli/trunk_ops.h"
 
 namespace fmhc::cli {
 namespace {
@@ -22,21 +24,11 @@ int64_t element_count(const io::HostTensor& tensor) {
   return count;
 }
 
-uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+void store_value(double value, int64_t index, io::HostTensor& tensor) {
+  check::store(value, storage_dtype(tensor.dtype), tensor.buffer.data(), index);
 }
 
 }  // namespace
-
-void store_value(double value, int64_t index, io::HostTensor& tensor) {
-  const auto narrow = static_cast<float>(value);
-  if (tensor.dtype == io::Dtype::kF32) {
-    tensor.as<float>()[index] = narrow;
-  } else {
-    tensor.as<uint16_t>()[index] = to_bf16(narrow);
-  }
-}
 
 // FNV-1a of the name, mixed with the seed.
 Noise::Noise(uint64_t seed, std::string_view name) : state_(0xcbf29ce484222325) {

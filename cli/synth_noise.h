@@ -49,7 +49,4 @@ class SynthSource {
   std::vector<double> channel_gain_;  // [H], mean square 1
 };
 
-// Value of a trace's storage dtype, to nearest, ties to even.
-void store_value(double value, int64_t index, io::HostTensor& tensor);
-
 }  // namespace fmhc::cli

@@ -14,8 +14,7 @@ struct TensorStats {
   uint64_t finite() const { return count - non_finite; }
 };
 
-// True for the dtypes that tensor_stats can read: F64, F32, F16, BF16.
-bool has_stats(io::Dtype dtype);
+// For a dtype that the library has (storage_dtype is not 0).
 io::Result<TensorStats> tensor_stats(const io::SafetensorsReader& file, const io::TensorInfo& tensor);
 
 }  // namespace fmhc::cli

@@ -36,6 +36,8 @@ int32_t storage_dtype(io::Dtype dtype) {
       return FMHC_FP16;
     case io::Dtype::kF32:
       return FMHC_FP32;
+    case io::Dtype::kF64:
+      return FMHC_FP64;
     default:
       return 0;
   }

@@ -10,7 +10,7 @@
 
 namespace fmhc::cli {
 
-int32_t storage_dtype(io::Dtype dtype);  // of the library: F32, BF16 or F16 of a trace
+int32_t storage_dtype(io::Dtype dtype);  // fmhc_dtype of a floating point format; 0 for others
 
 // A tensor as the library takes it; a recorded one loses its batch axis of 1.
 fmhc_in weight(const io::HostTensor& tensor);
