@@ -1,4 +1,7 @@
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <thread>
 
@@ -9,6 +12,25 @@ namespace {
 
 #if defined(__x86_64__)
 
+// Bit of ECX for the features that clang 14's __builtin_cpu_supports does not know by name. Whether the
+// operating system keeps the wide registers is asked through a feature that it does know.
+bool cpuid_ecx_bit(unsigned leaf, unsigned bit) {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(leaf, 0, &eax, &ebx, &ecx, &edx) != 0 && (ecx >> bit & 1U) != 0;
+}
+
+bool has_f16c() {
+  return cpuid_ecx_bit(1, 29);
+}
+
+bool has_lzcnt() {
+  return cpuid_ecx_bit(0x80000001U, 5);
+}
+
+bool has_vaes() {
+  return cpuid_ecx_bit(7, 9);
+}
+
 // __builtin_cpu_supports also asks the operating system for the register state.
 int32_t cpu_features() {
   __builtin_cpu_init();
@@ -16,8 +38,8 @@ int32_t cpu_features() {
   if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes")) {
     features |= FMHC_CPU_SSE4;
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
-      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt")) {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c() &&
+      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && has_lzcnt()) {
     features |= FMHC_CPU_AVX2;
   }
   if ((features & FMHC_CPU_AVX2) != 0 && __builtin_cpu_supports("avx512f") &&
@@ -28,8 +50,7 @@ int32_t cpu_features() {
   if ((features & FMHC_CPU_AVX3) != 0 && __builtin_cpu_supports("avx512vnni") &&
       __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
       __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("avx512vpopcntdq") &&
-      __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vaes") &&
-      __builtin_cpu_supports("vpclmulqdq")) {
+      __builtin_cpu_supports("gfni") && has_vaes() && __builtin_cpu_supports("vpclmulqdq")) {
     features |= FMHC_CPU_AVX3_DL;
   }
   return features;
