@@ -136,7 +136,7 @@ TEST(CudaMath, SlicesAreThoseOfThePlanner) {
     for (int32_t splits = 1; splits <= most; splits += 1 + splits / 3) {
       int64_t covered = 0;
       for (int32_t index = 0; index < splits; ++index, ++cases) {
-        const SliceRange mine = slice_columns(flat, splits, index);
+        const Range<int64_t> mine = slice_columns(flat, splits, index);
         const fmhc::Slice theirs = fmhc::slice_of(flat, splits, index);
         EXPECT_EQ(mine.begin, theirs.begin);
         EXPECT_EQ(mine.end, theirs.end);

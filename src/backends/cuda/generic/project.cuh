@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(32 * kGenericWarps)
   const int lane = threadIdx.x % 32;
   const int warp = threadIdx.x / 32;
   const int64_t flat = p.hidden * p.streams;
-  const SliceRange slice = slice_columns(flat, p.splits, static_cast<int>(blockIdx.y));
+  const Range<int64_t> slice = slice_columns(flat, p.splits, static_cast<int>(blockIdx.y));
   const int outputs = p.logits + 1;
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * kGenericTokens; first < p.tokens;
        first += static_cast<int64_t>(gridDim.x) * kGenericTokens) {

@@ -78,9 +78,9 @@ struct Exchange {
     return buffer + ((parity * kQuarters + quarter) * rows + index) * kRow;
   }
 
-  // Called by the whole CTA; tokens from `first` to `end` exist.
+  // Called by the whole CTA, for the tokens from `first` up to `end` of its group.
   __device__ __forceinline__ void combine(int parity, RowSums<kTiles>& sums, const ProjectParams& p,
-                                          int slice, int64_t first, int64_t end) const {
+                                          int slice, int first, int end) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll
@@ -98,6 +98,7 @@ struct Exchange {
     }
     __syncthreads();
     const int outputs = p.logits + 1;
+    const int64_t group = blockIdx.y * p.group_tokens;
     for (int index = static_cast<int>(threadIdx.x); index < rows * outputs;
          index += static_cast<int>(blockDim.x)) {
       const int token = index / outputs;
@@ -108,9 +109,9 @@ struct Exchange {
 #pragma unroll
       for (int quarter = 1; quarter < kQuarters; ++quarter) total += row(parity, quarter, token)[column];
       if (output < p.logits) {
-        p.out.dot[slice * p.out.dot_split + (first + token) * p.out.dot_token + output] = total;
+        p.out.dot[slice * p.out.dot_split + (group + first + token) * p.out.dot_token + output] = total;
       } else {
-        p.out.square[slice * p.out.square_split + (first + token) * p.out.square_token] = total;
+        p.out.square[slice * p.out.square_split + (group + first + token) * p.out.square_token] = total;
       }
     }
   }

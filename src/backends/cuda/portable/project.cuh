@@ -9,24 +9,28 @@
 namespace fmhc::cuda {
 
 // A lane's walk over the streams: 64 columns of rows g and g + 8 a step, quarter by quarter, tile by tile.
+// Sizes are read from the parameters again wherever they are needed: registers are what this kernel is short
+// of.
 struct StreamWalk {
-  const unsigned char* base;  // streams of token 0, at this lane's column
-  int64_t token_bytes, stream_bytes;
-  int64_t token, step_tokens, last_token;  // of row g; rows beyond the last read the last
-  int begin, end, units_a_stream;          // 64-column units of the quarter
+  const ProjectParams& p;
+  int row_in_group, rows, tokens;  // of row g in tile 0; tokens of the group: rows beyond read the last
+  int begin, end;                  // 64-column units of the quarter
   int tiles;
   int tile = 0, unit = 0, place = 0;
   const unsigned char* row[2];  // the next columns of rows g and g + 8
 
   __device__ __forceinline__ void seek() {
-    unit = begin;
+    const auto units_a_stream = static_cast<int>(p.hidden / 64);
     const int stream = begin / units_a_stream;
+    unit = begin;
     place = begin - stream * units_a_stream;
-    const int64_t offset = stream * stream_bytes + place * int64_t{128};
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int64_t wanted = token + tile * step_tokens + half * 8;
-      row[half] = base + (wanted < last_token ? wanted : last_token) * token_bytes + offset;
+      const int wanted = row_in_group + tile * rows + half * 8;
+      const int64_t token = blockIdx.y * p.group_tokens + min(wanted, tokens - 1);
+      row[half] = static_cast<const unsigned char*>(p.residual.data) +
+                  (token * p.residual.token + stream * p.residual.stream) * 2 + place * 128 +
+                  threadIdx.x % 4 * 16;
     }
   }
 
@@ -34,9 +38,9 @@ struct StreamWalk {
   __device__ __forceinline__ void fetch(uint4 (&raw)[4]) {
     if (tile >= tiles) return;
     int64_t step = 128;
-    if (++place == units_a_stream) {
+    if (++place == static_cast<int>(p.hidden / 64)) {
       place = 0;
-      step += stream_bytes - units_a_stream * int64_t{128};
+      step += (p.residual.stream - p.hidden) * 2;
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -61,35 +65,32 @@ __global__ void __launch_bounds__(kStaged ? 512 : 256, 1)
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int rows = static_cast<int>(blockDim.x) / 128 * 16;
   const int slice_index = static_cast<int>(blockIdx.x);
-  const SliceRange slice = deal(p.hidden / 64 * 4, p.splits, slice_index);
-  const auto units = static_cast<int>(slice.end - slice.begin);
-  const auto* weights = static_cast<const unsigned char*>(p.packed) + slice.begin * kUnitBytes;
+  const auto units_a_stream = static_cast<int>(p.hidden / 64);
+  const Range<int> slice = deal(units_a_stream * 4, p.splits, slice_index);
+  const int units = slice.end - slice.begin;
+  const auto* weights =
+      static_cast<const unsigned char*>(p.packed) + static_cast<int64_t>(slice.begin) * kUnitBytes;
   if (kStaged) {
     for (int at = static_cast<int>(threadIdx.x) * 16; at < units * kUnitBytes;
          at += static_cast<int>(blockDim.x) * 16)
       copy_async(shared + at, weights + at);
   }
   if (p.trigger_late == 0) allow_dependents();
+
+  const auto tokens = static_cast<int>(min(p.tokens - blockIdx.y * p.group_tokens, p.group_tokens));
+  const int tiles = (tokens + rows - 1) / rows;
+  const Range<int> quarter = deal(units, kQuarters, warp % kQuarters);
+  StreamWalk walk{p,
+                  warp / kQuarters * 16 + lane / 4,
+                  rows,
+                  tokens,
+                  slice.begin + quarter.begin,
+                  slice.begin + quarter.end,
+                  quarter.begin < quarter.end ? tiles : 0};
+  walk.seek();
   wait_for_grids();
   if (p.trigger_late != 0) allow_dependents();
-
-  const int64_t first = blockIdx.y * p.group_tokens;
-  const int64_t end = min(p.tokens, first + p.group_tokens);
-  const auto tiles = static_cast<int>((end - first + rows - 1) / rows);
-  const SliceRange quarter = deal(units, kQuarters, warp % kQuarters);
-  StreamWalk walk;
-  walk.base = static_cast<const unsigned char*>(p.residual.data) + lane % 4 * 16;
-  walk.token_bytes = p.residual.token * 2;
-  walk.stream_bytes = p.residual.stream * 2;
-  walk.token = first + warp / kQuarters * 16 + lane / 4;
-  walk.step_tokens = rows;
-  walk.last_token = end - 1;
-  walk.begin = static_cast<int>(slice.begin + quarter.begin);
-  walk.end = static_cast<int>(slice.begin + quarter.end);
-  walk.units_a_stream = static_cast<int>(p.hidden / 64);
-  walk.tiles = walk.begin < walk.end ? tiles : 0;
   uint4 raw[kDepth][4];
-  walk.seek();
 #pragma unroll
   for (int step = 0; step < kDepth; ++step) walk.fetch(raw[step]);
   if (kStaged) {
@@ -103,13 +104,12 @@ __global__ void __launch_bounds__(kStaged ? 512 : 256, 1)
   RowSums<kTiles> sums;
   Chains<kPieces, kTiles> chains;
   int tile = 0;
-  int unit = static_cast<int>(quarter.begin);
-  const auto last = static_cast<int>(quarter.end);
+  int unit = quarter.begin;
   while (tile < tiles) {
 #pragma unroll
     for (int step = 0; step < kDepth; ++step) {
       if (tile >= tiles) break;
-      if (unit < last) {
+      if (unit < quarter.end) {
         const unsigned char* at = block + static_cast<int64_t>(unit) * kUnitBytes;
         chains.add_block(raw[step][0], raw[step][2], at);
         chains.add_block(raw[step][1], raw[step][3], at + kUnitBytes / 2);
@@ -122,10 +122,10 @@ __global__ void __launch_bounds__(kStaged ? 512 : 256, 1)
         walk.fetch(raw[step]);
         ++unit;
       }
-      if (unit == last) {
-        exchange.combine(tile & 1, sums, p, slice_index, first + static_cast<int64_t>(tile) * rows, end);
+      if (unit == quarter.end) {
+        exchange.combine(tile & 1, sums, p, slice_index, tile * rows, tokens);
         sums = {};
-        unit = static_cast<int>(quarter.begin);
+        unit = quarter.begin;
         ++tile;
       }
     }

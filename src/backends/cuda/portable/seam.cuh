@@ -64,12 +64,11 @@ __global__ void __launch_bounds__(kStaged ? 384 : 256, 1)
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int rows = static_cast<int>(blockDim.x) / 128 * 16;
   const int slice_index = static_cast<int>(blockIdx.x);
-  const int64_t blocks_a_stream = p.hidden / 32;
-  const SliceRange slice = deal(blocks_a_stream, p.splits, slice_index);
-  const auto items = static_cast<int>(slice.end - slice.begin);
+  const auto blocks_a_stream = static_cast<int>(p.hidden / 32);
+  const Range<int> slice = deal(blocks_a_stream, p.splits, slice_index);
+  const int items = slice.end - slice.begin;
   const auto* weights = static_cast<const unsigned char*>(p.packed) + slice.begin * kBlockBytes;
-  const int64_t weight_stream =
-      kStaged ? static_cast<int64_t>(items) * kBlockBytes : blocks_a_stream * kBlockBytes;
+  const int weight_stream = (kStaged ? items : blocks_a_stream) * kBlockBytes;
   if (kStaged) {
     for (int stream = 0; stream < 4; ++stream) {
       const unsigned char* from = weights + stream * blocks_a_stream * kBlockBytes;
@@ -81,7 +80,6 @@ __global__ void __launch_bounds__(kStaged ? 384 : 256, 1)
     }
   }
   allow_dependents();
-  wait_for_grids();
 
   const unsigned char* block = (kStaged ? shared : weights) + lane * 16;
   float* after_weights = reinterpret_cast<float*>(shared + (kStaged ? 4 * items * kBlockBytes : 0));
@@ -90,12 +88,13 @@ __global__ void __launch_bounds__(kStaged ? 384 : 256, 1)
                                       rows};
   const int64_t first = blockIdx.y * p.group_tokens;
   const int64_t end = min(p.tokens, first + p.group_tokens);
-  const SliceRange quarter = deal(items, kQuarters, warp % kQuarters);
-  const int64_t column = slice.begin * 32 + lane % 4 * 8;
+  const Range<int> quarter = deal(items, kQuarters, warp % kQuarters);
+  const int64_t column = slice.begin * int64_t{32} + lane % 4 * 8;
   const auto* in = static_cast<const DeviceBf16*>(post.residual.data) + column;
   const auto* z = static_cast<const DeviceBf16*>(post.sublayer_output.data) + column;
   auto* out = static_cast<DeviceBf16*>(post.residual_out.data) + column;
   bool weights_ready = !kStaged;
+  wait_for_grids();
   int parity = 0;
   for (int64_t tile = first; tile < end; tile += rows, parity ^= 1) {
     const int64_t warp_first = tile + warp / kQuarters * 16;
@@ -107,8 +106,7 @@ __global__ void __launch_bounds__(kStaged ? 384 : 256, 1)
       __syncthreads();
       weights_ready = true;
     }
-    for (auto item = static_cast<int>(quarter.begin);
-         item < static_cast<int>(quarter.end) && warp_first < end; ++item) {
+    for (int item = quarter.begin; item < quarter.end && warp_first < end; ++item) {
       uint4 stream[2][4], raw_z[2];
       int64_t token[2];
 #pragma unroll
@@ -135,14 +133,14 @@ __global__ void __launch_bounds__(kStaged ? 384 : 256, 1)
       }
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        chains.add_block(stream[0][k], stream[1][k],
-                         block + k * weight_stream + static_cast<int64_t>(item) * kBlockBytes);
+        chains.add_block(stream[0][k], stream[1][k], block + k * weight_stream + item * kBlockBytes);
         sums.square[0] = square_of(stream[0][k], sums.square[0]);
         sums.square[1] = square_of(stream[1][k], sums.square[1]);
         if (k % 2 == 1) chains.flush(sums);
       }
     }
-    exchange.combine(parity, sums, p, slice_index, tile, end);
+    exchange.combine(parity, sums, p, slice_index, static_cast<int>(tile - first),
+                     static_cast<int>(end - first));
   }
 }
 
