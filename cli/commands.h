@@ -14,5 +14,6 @@ Command add_info(CLI::App& app, const Environment& environment);
 Command add_plan(CLI::App& app, const Environment& environment);
 Command add_inspect(CLI::App& app, const Environment& environment);
 Command add_synth(CLI::App& app, const Environment& environment);
+Command add_resolve(CLI::App& app, const Environment& environment);
 
 }  // namespace fmhc::cli

@@ -18,6 +18,7 @@ constexpr Row kRows[] = {
     {"inspect", "Hyper-connection weights of a checkpoint or trace: shapes, statistics, what is missing",
      add_inspect},
     {"synth", "Random trace of a model's shape, for replaying full-size layers anywhere", add_synth},
+    {"resolve", "Which library would serve a problem, and why none of the others", add_resolve},
 };
 
 // Exit code for what the environment says, printing it.

@@ -10,6 +10,7 @@
 #include "ops/read_struct.h"
 #include "plan/explain.h"
 #include "plan/planner.h"
+#include "plan/resolve.h"
 
 namespace fmhc {
 namespace {
@@ -199,4 +200,27 @@ int32_t fmhc_counters(fmhc_counters_t* out) {
   if (out == nullptr) return FMHC_INVALID;
   read_counters(out);
   return FMHC_OK;
+}
+
+int32_t fmhc_resolve(const fmhc_problem* problem, const fmhc_target* target, const fmhc_switches* switches,
+                     const fmhc_candidate* candidates, int32_t count, fmhc_verdict* verdicts,
+                     fmhc_diag* diag) {
+  Question question;
+  FMHC_TRY(read_question(problem, target, nullptr, &question, diag));
+  fmhc_switches given{};
+  FMHC_TRY(read_struct(switches, "switches", &given, diag));
+  if (count < 0) return fail(diag, FMHC_INVALID, "count is %d; accepted: >= 0", count);
+  if (count > 0 && (candidates == nullptr || verdicts == nullptr)) {
+    return fail(diag, FMHC_INVALID, "%s is NULL; count is %d",
+                candidates == nullptr ? "candidates" : "verdicts", count);
+  }
+  // An array has one element size: that of the caller's header.
+  for (int32_t index = 0; index < count; ++index) {
+    if (candidates[index].struct_size != sizeof(fmhc_candidate)) {
+      return fail(diag, FMHC_INVALID, "candidates[%d].struct_size is %u; accepted: %zu", index,
+                  candidates[index].struct_size, sizeof(fmhc_candidate));
+    }
+  }
+  return resolve(all_kernels(), question.problem, question.target, given,
+                 {candidates, static_cast<size_t>(count)}, verdicts, diag);
 }
