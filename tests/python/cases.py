@@ -1,7 +1,7 @@
 """Random inputs of every operator on three data families, and the oracle's answer for them.
 
-All arrays are float64 on the grid of the dtype in which the library reads them, and every mixing
-matrix is non-symmetric.
+All arrays are float64 on the grid of the dtype in which the library reads them ("coefficient" names
+that of partials and coefficients), and every mixing matrix is non-symmetric.
 """
 import numpy as np
 
@@ -37,6 +37,7 @@ def make_inputs(seed, family, tokens, streams, hidden, storage="f64", norm_weigh
         return round_to(rng.standard_normal(shape), grid)
 
     return {
+        "coefficient": coefficient,
         "embedding": round_to(draw(rng, family, (tokens, hidden)), storage),
         "residual": round_to(draw(rng, family, (tokens, n, hidden)), storage),
         "sublayer_output": round_to(draw(rng, family, (tokens, hidden)), storage),
@@ -69,8 +70,7 @@ def arguments(op, data, norm="none", carried_pre=False, splits=1):
         inputs.update({name: data[f"head_{name}"] for name in WEIGHTS})
     if op == "finish":
         parts = oracle.project(data["residual"], data["fn"], splits)
-        grid = data.get("coefficient", "f64")
-        inputs["dot_mix_in"], inputs["sqrsum_in"] = (round_to(part, grid) for part in parts)
+        inputs["dot_mix_in"], inputs["sqrsum_in"] = (round_to(part, data["coefficient"]) for part in parts)
     if norm != "none":
         inputs["norm_weight"] = data["norm_weight"]
     if carried_pre:

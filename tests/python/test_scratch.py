@@ -24,7 +24,7 @@ class Scratch(unittest.TestCase):
 
     def inputs(self, op, tokens, norm):
         data = make_inputs(9, "normal", tokens, STREAMS, HIDDEN, "bf16", "bf16")
-        return arguments(op, {**data, "coefficient": "f32"}, norm, splits=2)
+        return arguments(op, data, norm, splits=2)
 
     def test_stated_size_is_enough(self):
         """Four threads, and more slices than tokens: nothing is written beyond the stated bytes."""

@@ -36,7 +36,7 @@ class StorageAgainstNumpy(unittest.TestCase):
     def run_case(self, op, kernel, storage, data, consts, norm="none", carried=False, splits=1):
         tokens, streams, hidden = data["residual"].shape
         splits = min(splits, -(-streams * hidden // oracle.SLICE_BLOCK))
-        inputs = arguments(op, {**data, "coefficient": "f32"}, norm, carried, splits)
+        inputs = arguments(op, data, norm, carried, splits)
         problem = Problem(op, streams, hidden, tokens, consts, storage, norm, carried_pre=carried, kernel=kernel,
                           split_k=splits if op == "project" else 0)
         got = problem.run(tokens, **inputs)
