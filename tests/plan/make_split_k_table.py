@@ -29,7 +29,8 @@ def sglang(tokens: int, flat: int, units: int) -> int:
 def auto(tokens: int, flat: int, units: int, invariant: bool) -> int:
     by_units = 16 if invariant else units // max(blocks(tokens), 1)
     raw = max(1, min(by_units, blocks(flat) // 4))
-    return largest([1, 2, 4, 8, 16, 32, 64], raw)
+    splits = largest([1, 2, 4, 8, 16, 32, 64], raw)
+    return next((size for size in (splits << up for up in range(7)) if size == 64 or size * 1024 >= flat), 64)
 
 
 def table() -> str:

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -28,9 +29,9 @@ inline void compare_with_stored(const std::string& name, const std::string& text
     ++line;
   } while (before == after && (old_lines || new_lines));
   std::ofstream(name) << text;
-  ADD_FAILURE() << "tests/plan/" << name << " line " << line << "\n  stored: " << before
-                << "\n  now:    " << after
-                << "\nthe new table is in the working directory; review it and store it if it is right";
+  ADD_FAILURE() << "line " << line << "\n  stored: " << before << "\n  now:    " << after
+                << "\nreview the new table, and if it is right: cp "
+                << std::filesystem::absolute(name).string() << " " << FMHC_TEST_PLAN "/";
 }
 
 }  // namespace fmhc::test

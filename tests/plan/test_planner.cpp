@@ -121,7 +121,7 @@ TEST(Planner, NothingIsKeyedOnTheDeviceIndex) {
       differ += splits[0] != splits[1] ? 1 : 0;
     }
   }
-  EXPECT_EQ(differ, 50);
+  EXPECT_EQ(differ, 20);  // at 1 and 64 tokens; above, the length of a slice decides
 }
 
 TEST(Planner, HigherCpuTargetsWinAndTheReferenceIsLast) {
