@@ -71,6 +71,24 @@ TEST(CudaGeometry, ProjectCoversEveryTokenWithinTheLimits) {
   EXPECT_GT(staged, cases / 2);
 }
 
+TEST(CudaGeometry, HeadDealsOutARow) {
+  int cases = 0;
+  for (int64_t hidden = 64; hidden <= 8192; hidden += 64) {
+    const HeadShape shape = head_shape(hidden, 1000, 132);
+    if (shape.cluster == 0) continue;
+    EXPECT_EQ(int64_t{shape.cluster} * shape.threads * 2, hidden);
+    EXPECT_LE(shape.threads, 512);
+    EXPECT_EQ(shape.threads % 32, 0);
+    EXPECT_LE(shape.clusters * shape.cluster, 132);
+    ++cases;
+  }
+  EXPECT_EQ(cases, 16 + 8 + 8 + 8);
+  EXPECT_EQ(head_shape(4096, 1000, 132).cluster, 4);
+  EXPECT_EQ(head_shape(7168, 1000, 132).cluster, 8);
+  EXPECT_EQ(head_shape(4096, 1, 132).clusters, 1);
+  EXPECT_EQ(head_shape(100, 1, 132).cluster, 0);
+}
+
 // What the tables of bench/ measure must keep fn in shared memory.
 TEST(CudaGeometry, MeasuredShapesAreStaged) {
   struct Case {

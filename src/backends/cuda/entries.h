@@ -11,6 +11,7 @@ namespace fmhc::cuda {
 int32_t fit_generic(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_vector(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_tensor_core(const Problem& problem, const Target& target, fmhc_diag* why);
+int32_t fit_head_cluster(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_finish(const Problem& problem, const Target& target, fmhc_diag* why);
 
 size_t partials_bytes(const Problem& problem, const Target& target, int64_t tokens, int32_t split_k);
@@ -43,8 +44,10 @@ FMHC_CUDA_ENTRY(LaunchFn, launch_contract);
 FMHC_CUDA_ENTRY(LaunchFn, launch_pre);
 FMHC_CUDA_ENTRY(LaunchFn, launch_head);
 FMHC_CUDA_ENTRY(LaunchFn, launch_seam);
+FMHC_CUDA_ENTRY(LaunchFn, launch_head_cluster);
 FMHC_CUDA_ENTRY(PrepareFn, prepare_generic);
 FMHC_CUDA_ENTRY(PrepareFn, prepare_vector);
+FMHC_CUDA_ENTRY(PrepareFn, prepare_head_cluster);
 FMHC_CUDA_ENTRY(PrepareFn, prepare_tensor_core);
 FMHC_CUDA_ENTRY(PackFn, pack);
 #undef FMHC_CUDA_ENTRY

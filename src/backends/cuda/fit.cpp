@@ -66,6 +66,28 @@ int32_t fit_tensor_core(const Problem& problem, const Target& target, fmhc_diag*
   return FMHC_OK;
 }
 
+int32_t fit_head_cluster(const Problem& problem, const Target& target, fmhc_diag* why) {
+  FMHC_TRY(fit_vector(problem, target, why));
+  if (target.arch < 90) {
+    return fail(why, FMHC_UNSUPPORTED, "target.arch is %d; clusters need 90 or later", target.arch);
+  }
+  if (problem.residual_dtype != FMHC_BF16) {
+    return fail(why, FMHC_UNSUPPORTED, "problem.residual_dtype is %s; made for bf16",
+                dtype_name(problem.residual_dtype));
+  }
+  if (problem.norm != FMHC_NORM_NONE) {
+    return fail(why, FMHC_UNSUPPORTED, "problem.norm is %d; has none", problem.norm);
+  }
+  const HeadShape shape = head_shape(problem.hidden, 1, target.num_units);
+  if (shape.cluster == 0 || shape.cluster > target.num_units) {
+    return fail(why, FMHC_UNSUPPORTED,
+                "problem.hidden is %lld; needs a multiple of 64 for each of 1, 2, 4 or 8 CTAs with at most "
+                "1024 columns",
+                static_cast<long long>(problem.hidden));
+  }
+  return FMHC_OK;
+}
+
 size_t packed_bytes(const Problem& problem, const Target&) {
   const int32_t tiles = tiles_of(problem.op == FMHC_HEAD ? ProjectKind::kHead : ProjectKind::kProject);
   return static_cast<size_t>(flat_width(problem) * 8 * tiles * pieces_of(problem.projection)) *

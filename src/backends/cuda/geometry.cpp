@@ -75,4 +75,20 @@ ProjectShape project_shape(ProjectKind kind, int64_t hidden, int64_t tokens, int
   return shape;
 }
 
+HeadShape head_shape(int64_t hidden, int64_t tokens, int32_t units) {
+  constexpr int64_t kColumns = 2;  // of a thread, in every stream
+  constexpr int64_t kMostThreads = 512;
+  constexpr int64_t kBatch = 4;  // tokens
+  for (const int64_t cluster : {1, 2, 4, 8}) {
+    const int64_t threads = hidden / cluster / kColumns;
+    if (threads > kMostThreads || hidden % (cluster * kColumns * kWarp) != 0) continue;
+    // Clusters of four and eight leave a part of the multiprocessors over: 120 of the 132 of an H200 hold
+    // them.
+    const int64_t usable = cluster <= 2 ? units : int64_t{units} * 10 / 11;
+    return {static_cast<int32_t>(cluster), static_cast<int32_t>(threads),
+            std::clamp<int64_t>(usable / cluster, 1, max64(ceil_div(tokens, kBatch), 1))};
+  }
+  return {0, 0, 0};
+}
+
 }  // namespace fmhc::cuda

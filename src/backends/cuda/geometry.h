@@ -31,6 +31,13 @@ enum class ProjectKind : uint8_t { kProject, kHead, kSeam };
 ProjectShape project_shape(ProjectKind kind, int64_t hidden, int64_t tokens, int32_t splits, int32_t pieces,
                            int32_t units, int64_t shared_limit);
 
+// head in one launch: CTAs of a cluster (0: the row cannot be dealt out), threads of a CTA, clusters.
+struct HeadShape {
+  int32_t cluster, threads;
+  int64_t clusters;
+};
+HeadShape head_shape(int64_t hidden, int64_t tokens, int32_t units);
+
 // bf16 pieces of fn that meet the numerics class.
 constexpr int32_t pieces_of(int32_t projection) {
   return projection == FMHC_CLASS_F ? 3 : 2;

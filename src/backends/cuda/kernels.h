@@ -34,6 +34,9 @@ struct TensorCoreKernels {
 };
 TensorCoreKernels tensor_core_kernels(int pieces);
 
+// One launch of head, by the CTAs of a cluster: 1, 2, 4, 8.
+const void* head_cluster_kernel_of(int cluster);
+
 struct PackKernels {
   const void *pack, *fence;
 };

@@ -155,6 +155,38 @@ int32_t launch_seam(const Launch& launch, fmhc_diag* diag) {
   return run_finish(session, launch, as_input(wide(launch.args.residual_out)), partials, kFinishSite, false);
 }
 
+int32_t launch_head_cluster(const Launch& launch, fmhc_diag* diag) {
+  Session session;
+  FMHC_TRY(session.enter(launch, diag));
+  const fmhc_args& args = launch.args;
+  const Problem& problem = launch.problem;
+  HeadParams params{};
+  params.residual = wide(args.residual);
+  params.fn = static_cast<const float*>(args.fn.data);
+  params.fn_row = args.fn.stride[0];
+  params.scale = small(args.scale);
+  params.base = small(args.base);
+  params.layer_input = wide(args.layer_input);
+  params.pre_mix = small(args.pre_mix);
+  params.tokens = launch.tokens;
+  params.hidden = problem.hidden;
+  params.fn_pairs = reinterpret_cast<uintptr_t>(args.fn.data) % 8 == 0 && params.fn_row % 2 == 0 ? 1 : 0;
+  params.rms_eps = problem.consts.rms_eps;
+  params.pre_eps = problem.consts.pre_eps;
+  const HeadShape shape = head_shape(problem.hidden, launch.tokens, launch.target.num_units);
+  return session.launch(
+      head_cluster_kernel_of(shape.cluster),
+      {static_cast<unsigned>(shape.clusters * shape.cluster), 1, static_cast<unsigned>(shape.threads), 0},
+      params);
+}
+
+int32_t prepare_head_cluster(const Problem& problem, const Target& target, fmhc_diag* diag) {
+  DeviceGuard guard;
+  FMHC_TRY(enter_target(guard, target, diag));
+  return load_kernel(head_cluster_kernel_of(head_shape(problem.hidden, 1, target.num_units).cluster), 0,
+                     diag);
+}
+
 int32_t prepare_vector(const Problem& problem, const Target& target, fmhc_diag* diag) {
   DeviceGuard guard;
   FMHC_TRY(enter_target(guard, target, diag));

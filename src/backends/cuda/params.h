@@ -103,4 +103,17 @@ struct FinishParams {
   float rms_eps, pre_eps, sinkhorn_eps, post_mult, norm_eps;
 };
 
+struct HeadParams {
+  WideIn residual;  // [T, 4, H] bf16
+  const float* fn;  // [4, 4 H] fp32
+  int64_t fn_row;
+  SmallIn scale;        // [1]
+  SmallIn base;         // [4]
+  WideOut layer_input;  // [T, H]
+  SmallOut pre_mix;     // [T, 4] or null
+  int64_t tokens, hidden;
+  int32_t fn_pairs;  // rows of fn are 8-byte aligned
+  float rms_eps, pre_eps;
+};
+
 }  // namespace fmhc::cuda
