@@ -93,6 +93,7 @@ uint64_t Arena::checksum() {
 }
 
 Ready prepare(Device& device, Arena& arena, const CaseSpec& spec, Prepared* out) {
+  arena.reset();
   Prepared& call = *out;
   call = Prepared{};
   call.spec = spec;

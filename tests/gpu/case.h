@@ -69,7 +69,7 @@ struct Prepared {
   std::string reason;  // why it is not ready
 };
 
-// Plans, lays out, fills, prepares. kAbsent: no kernel of this build takes the problem.
+// Plans, lays out in the emptied arena, fills, prepares. kAbsent: no kernel of this build takes the problem.
 Ready prepare(Device& device, Arena& arena, const CaseSpec& spec, Prepared* out);
 
 // 0xff over every output, scratch and nothing else.

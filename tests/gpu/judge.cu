@@ -2,20 +2,15 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "check/limits.h"
 #include "fill.cuh"
 
 namespace fmhc_gpu {
+namespace check = fmhc::check;
 namespace {
 
 constexpr int kMaxChecks = 16;
 constexpr int64_t kMaxCheckedRows = 4096;  // of larger cases the first and last 16
-
-// The share of misrounded elements and the balance of signs of a bf16 output; fp32 relative norms of a
-// projection.
-struct Statistics {
-  static constexpr double kMisrounded = 2e-4;
-  static constexpr double kSignScore = 6;
-};
 
 struct Pass {
   Judge& judge;
@@ -47,28 +42,48 @@ struct Pass {
     outcome.checks.push_back(result);
   }
 
-  // Rounding that leans to one side passes every elementwise bound and compounds over layers.
-  void check_rounding(bool isolated) {
-    const Check& last = outcome.checks.back();
-    const double n = static_cast<double>(last.tally.above + last.tally.below);
-    if (call.spec.family == Family::kInteger || call.spec.family == Family::kTiny || n < 200) return;
-    const double lean =
-        (static_cast<double>(last.tally.above) - static_cast<double>(last.tally.below)) / sqrt(n);
-    // A common error of the coefficients leans all elements of a token, a little.
-    const double limit = Statistics::kSignScore + 0.02 * sqrt(n);
+  void complain(const char* format, double value, double limit) {
     char text[200];
-    if (fabs(lean) > limit) {
-      std::snprintf(text, sizeof text, "%s: signs of the rounding error lean, score %.1f, limit %.1f",
-                    last.name.c_str(), lean, limit);
-      outcome.failures.emplace_back(text);
-    }
+    std::snprintf(text, sizeof text, format, value, limit);
+    outcome.failures.emplace_back(outcome.checks.back().name + ": " + text);
+  }
+
+  // Rounding that leans to one side passes every elementwise bound and compounds over layers.
+  void check_rounding() {
+    const Tally& last = outcome.checks.back().tally;
+    const double n = static_cast<double>(last.above + last.below);
+    if (call.spec.family == Family::kInteger || call.spec.family == Family::kTiny || n < 200) return;
+    const double lean = (static_cast<double>(last.above) - static_cast<double>(last.below)) / sqrt(n);
+    // A common error of the coefficients leans all elements of a token, a little.
+    const double limit = check::kSignDeviations + 0.02 * sqrt(n);
+    if (fabs(lean) > limit) complain("signs of the rounding error lean, score %.1f, limit %.1f", lean, limit);
+  }
+
+  // post alone, from exact inputs: few elements may differ from the correctly rounded ones, and in fp32 the
+  // error is no larger than a plain chain's.
+  void check_update(int64_t count) {
+    const Check updated = outcome.checks.back();
+    if (updated.tally.misses > 0 || updated.tally.checks < 100000) return;
+    const int32_t dtype = call.spec.problem.residual_dtype;
+    const bool cancels = call.spec.family == Family::kCancel;
     const double misrounded =
-        static_cast<double>(last.tally.misrounded) / static_cast<double>(last.tally.checks);
-    if (isolated && last.tally.checks > 100000 && misrounded > Statistics::kMisrounded) {
-      std::snprintf(text, sizeof text, "%s: %.2e of the elements are misrounded, limit %.0e",
-                    last.name.c_str(), misrounded, Statistics::kMisrounded);
-      outcome.failures.emplace_back(text);
+        static_cast<double>(updated.tally.misrounded) / static_cast<double>(updated.tally.checks);
+    if (dtype != FMHC_FP32 && !cancels && misrounded > check::misrounded_share(dtype)) {
+      complain("%.2e of the elements are misrounded, limit %.1e", misrounded, check::misrounded_share(dtype));
     }
+    if (dtype != FMHC_FP32) return;
+    measure(count, PlainUpdate{oracle});
+    const double ratio = sqrt(updated.tally.error_sum / fmax(scrap.error_sum, 1e-300));
+    if (ratio > check::kPlainRmsRatio)
+      complain("error %.3f times a plain fp32 chain's, limit %.2f", ratio, check::kPlainRmsRatio);
+  }
+
+  // A tally that is no check.
+  template <class F>
+  void measure(int64_t count, F functor) {
+    judge.device.copy_in(judge.tallies, &kZero, sizeof kZero);
+    tally(judge.device, count, functor, judge.tallies);
+    judge.device.copy_out(&scrap, judge.tallies, sizeof scrap);
   }
 
   // Relative norm of the whole tensor: what a class promises on random data.
@@ -76,19 +91,12 @@ struct Pass {
     const Check& last = outcome.checks.back();
     if (last.tally.checks < 192 || call.spec.family == Family::kInteger) return;
     const double norm = sqrt(last.tally.error_sum / fmax(last.tally.value_sum, 1e-300));
-    if (norm <= limit) return;
-    char text[160];
-    std::snprintf(text, sizeof text, "%s: relative norm of the error %.2e, limit %.1e", last.name.c_str(),
-                  norm, limit);
-    outcome.failures.emplace_back(text);
+    if (norm > limit) complain("relative norm of the error %.2e, limit %.1e", norm, limit);
   }
 
+  Tally scrap;
   static constexpr Tally kZero{};
 };
-
-double norm_limit(int32_t projection) {
-  return projection == FMHC_CLASS_F ? 5e-6 : projection == FMHC_CLASS_F2 ? 8e-6 : 3e-4;
-}
 
 size_t align_up(size_t bytes) {
   return (bytes + 255) / 256 * 256;
@@ -103,16 +111,17 @@ double Outcome::worst() const {
 }
 
 Bounds bounds_for(const CaseSpec& spec, bool strict) {
-  Bounds bounds = strict ? Bounds::strict() : Bounds::of_class(spec.problem.projection);
+  Bounds bounds = strict ? Bounds::strict() : Bounds{};
+  if (!strict) bounds.kappa = check::class_limits(spec.problem.projection).logit_max;
   if (spec.problem.op == FMHC_PROJECT && spec.family == Family::kInteger) bounds.exact_projection();
-  if (spec.problem.streams > 4) bounds.comb_gain = 1.0;
+  bounds.comb_gain = check::sinkhorn_gain(spec.problem.streams, spec.problem.consts.sinkhorn_iters);
   return bounds;
 }
 
 Outcome Judge::compare(const Prepared& call, const Bounds& bounds) {
   const fmhc_problem& problem = call.spec.problem;
   const int64_t tokens = call.spec.tokens;
-  Pass pass{*this, call, {}, {}};
+  Pass pass{*this, call, {}, {}, {}};
   if (tokens == 0) return pass.outcome;
   Oracle& o = pass.oracle;
   o.problem = problem;
@@ -139,12 +148,13 @@ Outcome Judge::compare(const Prepared& call, const Bounds& bounds) {
   if (problem.op == FMHC_EXPAND) pass.check("residual_out", wide, CheckExpand{o});
   if (problem.op == FMHC_POST || problem.op == FMHC_SEAM) {
     pass.check("residual_out", wide, CheckUpdate{o});
-    pass.check_rounding(true);
+    pass.check_rounding();
+    pass.check_update(wide);
   }
   if (projects(problem.op)) for_each(device, rows * outputs * o.chunks, ProjectChunk{o});
   if (problem.op == FMHC_PROJECT) {
     pass.check("dot_mix", rows * logits_of(problem), CheckProject{o, false});
-    pass.check_norm(norm_limit(problem.projection));
+    pass.check_norm(check::class_limits(problem.projection).dot_norm);
     pass.check("sqrsum", rows, CheckProject{o, true});
   }
   const bool mixes = projects(problem.op) || problem.op == FMHC_FINISH;
@@ -162,7 +172,7 @@ Outcome Judge::compare(const Prepared& call, const Bounds& bounds) {
   if (collapses(problem.op)) {
     if (problem.norm != FMHC_NORM_NONE) for_each(device, rows * o.chunks, NormChunk{o});
     pass.check("layer_input", rows * problem.hidden, CheckInput{o});
-    pass.check_rounding(false);
+    pass.check_rounding();
   }
   for (int index = kResidualOut; !all && index < kSlots; ++index) {
     if (call.view[index].data == nullptr) continue;

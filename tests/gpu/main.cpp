@@ -66,7 +66,7 @@ Options read_options(int count, char** words) {
   return options;
 }
 
-bool print_info(const Options& options) {
+Result print_info(const Options& options) {
   const Device device(options.device);
   const CardInfo card = device.card();
   std::printf("card %s, %d units, L2 %zu MB, memory %zu MB, driver %s, runtime %s, clocks %s\nbuild %s\n",
@@ -75,12 +75,12 @@ bool print_info(const Options& options) {
   for (int32_t index = 0; fmhc_kernel_name(index) != nullptr; ++index) {
     std::printf("kernel %s\n", fmhc_kernel_name(index));
   }
-  return true;
+  return kPassed;
 }
 
 struct Command {
   const char* name;
-  bool (*run)(const Options&);
+  Result (*run)(const Options&);
 };
 
 constexpr Command kCommands[] = {
@@ -90,7 +90,7 @@ constexpr Command kCommands[] = {
 
 }  // namespace
 
-bool run_command(const Options& options, const char* name, const std::vector<Part>& parts, double seconds) {
+Result run_command(const Options& options, const char* name, const std::vector<Part>& parts, double seconds) {
   const auto wanted = options.values.find("part");
   if (wanted == options.values.end()) {
     return run_parts(options, name, parts, options.seconds > 0 ? options.seconds : seconds);
@@ -112,7 +112,7 @@ int main(int count, char** words) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (count < 2) misuse("missing", "subcommand");
   for (const Command& command : kCommands) {
-    if (std::strcmp(words[1], command.name) == 0) return command.run(read_options(count, words)) ? 0 : 1;
+    if (std::strcmp(words[1], command.name) == 0) return command.run(read_options(count, words));
   }
   misuse("unknown subcommand", words[1]);
 }

@@ -25,11 +25,6 @@ struct Bounds {
   double comb_gain = 0.65;                 // largest gain of the Sinkhorn map, infinity norm, four streams
   double mix_terms = 5, update_terms = 6;  // units lost by the collapse and by post, of the terms' magnitudes
 
-  static Bounds of_class(int32_t projection) {
-    Bounds bounds;
-    bounds.kappa = projection == FMHC_CLASS_F ? 4e-6 : projection == FMHC_CLASS_F2 ? 2e-5 : 1.5e-3;
-    return bounds;
-  }
   // For double arithmetic that is only stored in fp32: what the reference backend must reach.
   static Bounds strict() {
     Bounds bounds;
@@ -257,7 +252,8 @@ struct CheckInput {
     const double got = load(o.view[kLayerInput], o.view[kLayerInput].at(t, h));
     const Range y = collapse(o, row, h);
     if (o.problem.norm == FMHC_NORM_NONE) {
-      return {got, y.value, o.storage(y.low), o.storage(y.high), o.storage(y.value), {t, h, 0}};
+      return {got,       y.value,         o.storage(y.low), o.storage(y.high), o.storage(y.value),
+              {t, h, 0}, y.high - y.value};
     }
     Range sum{0, 0, 0};
     for (int chunk = 0; chunk < o.chunks; ++chunk) {
@@ -280,7 +276,8 @@ struct CheckInput {
             o.storage(fmin(fmin(a, b), fmin(c, d))),
             o.storage(fmax(fmax(a, b), fmax(c, d))),
             o.storage(want),
-            {t, h, 0}};
+            {t, h, 0},
+            fmax(fmax(fmax(a, b), fmax(c, d)) - want, want - fmin(fmin(a, b), fmin(c, d)))};
   }
 };
 
@@ -301,7 +298,27 @@ struct CheckUpdate {
       magnitude += fabs(term);
     }
     const double slack = o.bounds.update_terms * o.bounds.unit * magnitude;
-    return {got, sum, o.storage(sum - slack), o.storage(sum + slack), o.storage(sum), {t, k, h}};
+    return {got, sum, o.storage(sum - slack), o.storage(sum + slack), o.storage(sum), {t, k, h}, slack};
+  }
+};
+
+// What a plain fp32 chain makes of post: the mix in order, the product last.
+struct PlainUpdate {
+  Oracle o;
+  FMHC_HD Detail detail(int64_t index) const {
+    Detail d = CheckUpdate{o}.detail(index);
+    const int64_t h = index % o.problem.hidden;
+    const int64_t k = index / o.problem.hidden % o.n();
+    const int64_t t = o.rows(index / o.problem.hidden / o.n());
+    float sum = 0;
+    for (int j = 0; j < o.n(); ++j) {
+      sum = fmaf(static_cast<float>(load(o.view[kCombIn], o.view[kCombIn].at(t, j, k))),
+                 static_cast<float>(load(o.before, o.before.at(t, j, h))), sum);
+    }
+    sum = fmaf(static_cast<float>(load(o.view[kPostIn], o.view[kPostIn].at(t, k))),
+               static_cast<float>(load(o.view[kSublayerOutput], o.view[kSublayerOutput].at(t, h))), sum);
+    d.got = static_cast<double>(sum);
+    return d;
   }
 };
 

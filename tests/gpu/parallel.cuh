@@ -14,11 +14,12 @@ struct Detail {
   double got, want, low, high;
   double nearest;  // the correctly rounded value, where a rounding is judged; else got
   int64_t place[3];
+  double slack = 0;  // by how much the unrounded value may be off, where a rounding is judged
 };
 
 struct Tally {
   unsigned long long checks = 0, misses = 0, above = 0, below = 0, misrounded = 0;
-  double worst = 0;                     // |got - want| over the distance allowed on that side
+  double worst = 0;                     // error over the error allowed
   long long first_miss = kNowhere;      // index into the functor
   double error_sum = 0, value_sum = 0;  // of squares
 
@@ -32,7 +33,10 @@ struct Tally {
     above += error > 0;
     below += error < 0;
     misrounded += d.got != d.nearest;
-    double ratio = error == 0 ? 0 : fabs(error) / fmax(room, 1e-300);
+    // A result on the wrong side of a rounding boundary is off by twice its distance from the boundary.
+    double ratio = error == 0    ? 0
+                   : d.slack > 0 ? fmax(fabs(error) - fabs(d.nearest - d.want), 0.0) / (2 * d.slack)
+                                 : fabs(error) / fmax(room, 1e-300);
     if (!(ratio <= 1e30)) ratio = error == error || d.want == d.want ? 1e30 : 0;
     worst = fmax(worst, ratio);
     if (error == error) {

@@ -41,7 +41,8 @@ int wait_for(pid_t child, double seconds) {
 std::string status_text(int status) {
   if (status == -1) return "killed at its time limit";
   if (WIFSIGNALED(status)) return std::string("signal ") + strsignal(WTERMSIG(status));
-  return WEXITSTATUS(status) == 0 ? "pass" : "exit " + std::to_string(WEXITSTATUS(status));
+  const int code = WEXITSTATUS(status);
+  return code == kPassed ? "pass" : code == kNotRun ? "not run" : "exit " + std::to_string(code);
 }
 
 int run_child(const Options& options, const char* subcommand, const Part& part, double limit) {
@@ -138,8 +139,7 @@ void Figure::add(const CaseSpec& spec, const std::string& kernel, const Outcome&
   for (const std::string& text : outcome.failures) fail(kernel + ": " + describe(spec), text);
 }
 
-bool Figure::finish() {
-  const bool good = failures_ == 0 && asserted_ > 0;
+Result Figure::finish() {
   const char* status = failures_ > 0 ? "FAIL" : asserted_ > 0 ? "pass" : "not run";
   std::string line = "{\"figure\": " + json_text(name_) + ", \"status\": " + json_text(status) +
                      ", \"asserted\": " + std::to_string(asserted_) +
@@ -174,7 +174,7 @@ bool Figure::finish() {
   }
   for (const auto& [name, value] : notes_) std::printf("         %s: %s\n", name.c_str(), value.c_str());
   std::fflush(stdout);
-  return good;
+  return failures_ > 0 ? kFailed : asserted_ > 0 ? kPassed : kNotRun;
 }
 
 void arm_timeout(double seconds) {
@@ -183,34 +183,36 @@ void arm_timeout(double seconds) {
   alarm(static_cast<unsigned>(seconds) + 1);
 }
 
-bool run_parts(const Options& options, const char* subcommand, const std::vector<Part>& parts,
-               double seconds) {
+Result run_parts(const Options& options, const char* subcommand, const std::vector<Part>& parts,
+                 double seconds) {
   const Clock clock;
-  bool good = true;
+  Result result = kNotRun;
+  int not_run = 0;
   std::vector<std::pair<std::string, std::string>> table;
   for (const Part& part : parts) {
     const double left = seconds - clock.seconds();
     if (left < 2) {
       table.emplace_back(part.name, "NOT RUN: no time left");
-      good = false;
+      result = kFailed;
       continue;
     }
     const Clock own;
     const int status = run_child(options, subcommand, part, std::min(left, part.seconds));
     std::string text = status_text(status);
-    if (text != "pass") {
-      good = false;
+    result = merge(result, text == "pass" ? kPassed : text == "not run" ? kNotRun : kFailed);
+    not_run += text == "not run";
+    if (text != "pass" && text != "not run") {
       append_line(options, "tests.jsonl",
                   "{\"figure\": " + json_text(part.name) + ", \"status\": " + json_text(text) + "}");
     }
     table.emplace_back(part.name, text + " (" + number(own.seconds()) + " s)");
   }
-  std::printf("== %s: %s in %.1f s\n", subcommand, good ? "all parts passed" : "NOT ALL PASSED",
-              clock.seconds());
+  std::printf("== %s: %s, %zu parts, %d not run, %.1f s\n", subcommand,
+              result == kFailed ? "NOT ALL PASSED" : "passed", parts.size(), not_run, clock.seconds());
   for (const auto& [name, text] : table) {
     if (text.rfind("pass", 0) != 0) std::printf("   %-20s %s\n", name.c_str(), text.c_str());
   }
-  return good;
+  return result;
 }
 
 }  // namespace fmhc_gpu

@@ -40,6 +40,13 @@ class Clock {
 
 std::string json_text(const std::string& text);  // quoted and escaped
 
+// What a part ends with, as an exit status. Not run is neither: the card or the build lacks what it needs.
+enum Result { kPassed = 0, kFailed = 1, kNotRun = 77 };
+inline Result merge(Result a, Result b) {
+  if (a == kFailed || b == kFailed) return kFailed;
+  return a == kPassed || b == kPassed ? kPassed : kNotRun;
+}
+
 // One figure: what was asserted, and how it went. Prints and appends itself once.
 class Figure {
  public:
@@ -53,7 +60,7 @@ class Figure {
   void note(const std::string& key, const std::string& value) { notes_[key] = value; }
   // An outcome of Judge: one assertion an output.
   void add(const CaseSpec& spec, const std::string& kernel, const Outcome& outcome);
-  bool finish();  // writes the line; true when nothing failed and something was asserted
+  Result finish();  // writes the line; passes when nothing failed and something was asserted
   int64_t failures() const { return failures_; }
 
  private:
@@ -70,12 +77,12 @@ class Figure {
 struct Part {
   const char* name;
   double seconds;  // hard limit of the child
-  bool (*run)(const Options&);
+  Result (*run)(const Options&);
 };
 
-// Runs every part in a child of this program, prints a table, and is false if one failed.
-bool run_parts(const Options& options, const char* subcommand, const std::vector<Part>& parts,
-               double seconds);
+// Runs every part in a child of this program and prints a table.
+Result run_parts(const Options& options, const char* subcommand, const std::vector<Part>& parts,
+                 double seconds);
 // In a child: the process dies with a message after this long.
 void arm_timeout(double seconds);
 void append_line(const Options& options, const std::string& file, const std::string& line);

@@ -87,7 +87,7 @@ View shape_of(const fmhc_problem& problem, SlotId slot, const Extents& extents) 
   for (int axis = view.rank - 1; axis >= 0; --axis) {
     view.shape[axis] = extent(dims[axis], problem, extents);
     view.stride[axis] = step;
-    step *= view.shape[axis];
+    step *= view.shape[axis] > 0 ? view.shape[axis] : 1;
   }
   return view;
 }

@@ -42,7 +42,7 @@ void smoke_case(Device& device, Arena& arena, Judge& judge, const Options& optio
   figure->add(spec, call.kernel, judge.compare_and_guard(arena, call, bounds_for(spec, options.strict)));
 }
 
-bool smoke_op(const Options& options, int32_t op, const std::string& name) {
+Result smoke_op(const Options& options, int32_t op, const std::string& name) {
   Device device(options.device);
   const bool cuda = device.is_cuda();
   Arena arena(device, cuda ? size_t{1} << 30 : size_t{64} << 20);
@@ -90,19 +90,21 @@ bool smoke_op(const Options& options, int32_t op, const std::string& name) {
 }
 
 template <int32_t kOp>
-bool smoke_part(const Options& options) {
+Result smoke_part(const Options& options) {
   return smoke_op(options, kOp, "smoke");
 }
 
 // The oracle itself, against the reference backend on the host.
-bool oracle_part(const Options& options) {
+Result oracle_part(const Options& options) {
   Options host = options;
   host.device = FMHC_CPU;
   host.kernel = "ref";
   host.strict = true;
-  bool good = true;
-  for (int32_t op = FMHC_EXPAND; op <= FMHC_CONTRACT; ++op) good = smoke_op(host, op, "oracle") && good;
-  return good;
+  Result result = kNotRun;
+  for (int32_t op = FMHC_EXPAND; op <= FMHC_CONTRACT; ++op) {
+    result = merge(result, smoke_op(host, op, "oracle"));
+  }
+  return result;
 }
 
 const std::vector<Part> kParts = {
@@ -119,7 +121,7 @@ const std::vector<Part> kParts = {
 
 }  // namespace
 
-bool run_smoke(const Options& options) {
+Result run_smoke(const Options& options) {
   return run_command(options, "smoke", kParts, 20);
 }
 

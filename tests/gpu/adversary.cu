@@ -1,0 +1,91 @@
+#include "adversary.h"
+
+#include "device.h"
+
+namespace fmhc_gpu {
+namespace {
+
+__device__ unsigned long long nanoseconds() {
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__device__ void spin(unsigned long long ns) {
+  const unsigned long long begin = nanoseconds();
+  while (nanoseconds() - begin < ns) {
+  }
+}
+
+__device__ void release_dependents() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+__device__ void wait_for_predecessor() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+__device__ void copy_all(const CopyList& list, bool poison) {
+  const int64_t begin = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int item = 0; item < list.count; ++item) {
+    auto* to = static_cast<unsigned char*>(list.to[item]);
+    const auto* from = static_cast<const unsigned char*>(list.from[item]);
+    for (int64_t i = begin; i < list.bytes[item]; i += step) to[i] = poison ? 0xff : from[i];
+  }
+}
+
+__global__ void late_writer_kernel(CopyList copies, unsigned long long sleep_ns) {
+  release_dependents();
+  spin(sleep_ns);
+  copy_all(copies, false);
+}
+
+__global__ void early_reader_kernel(CopyList copies, CopyList to_poison) {
+  wait_for_predecessor();
+  copy_all(copies, false);
+  copy_all(to_poison, true);
+}
+
+__global__ void busy_kernel(unsigned long long ns) {
+  spin(ns);
+}
+
+__global__ void fault_kernel(volatile int* nowhere) {
+  *nowhere = 1;
+}
+
+}  // namespace
+
+void launch_late_writer(cudaStream_t stream, const CopyList& copies, uint64_t sleep_ns) {
+  late_writer_kernel<<<4, 256, 0, stream>>>(copies, sleep_ns);
+  FMHC_CUDA(cudaGetLastError());
+}
+
+void launch_early_reader(cudaStream_t stream, const CopyList& copies, const CopyList& to_poison) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(8);
+  config.blockDim = dim3(256);
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  FMHC_CUDA(cudaLaunchKernelEx(&config, early_reader_kernel, copies, to_poison));
+}
+
+void launch_busy(cudaStream_t stream, uint64_t ns, int blocks) {
+  busy_kernel<<<static_cast<unsigned>(blocks), 128, 0, stream>>>(ns);
+  FMHC_CUDA(cudaGetLastError());
+}
+
+void launch_fault(cudaStream_t stream) {
+  fault_kernel<<<1, 1, 0, stream>>>(reinterpret_cast<volatile int*>(16));
+}
+
+}  // namespace fmhc_gpu
