@@ -34,15 +34,20 @@ TEST(CudaGeometry, PostCoversARowAndFillsTheDevice) {
 TEST(CudaGeometry, FinishHoldsARow) {
   for (const int64_t tokens : kTokens) {
     for (int64_t vectors = 1; vectors <= 1920; vectors += 7) {
-      const FinishShape shape = finish_shape(tokens, vectors, 132);
+      const FinishShape shape = finish_shape(tokens, vectors, 132, false);
       ASSERT_GE(shape.index, 0) << vectors;
       EXPECT_GE(int64_t{shape.warps} * 32 * kFinishVectors[shape.index], vectors);
       EXPECT_LE(shape.warps, shape.index == 0 ? 31 : 15);
     }
   }
-  EXPECT_EQ(finish_shape(1, 1921, 132).index, -1);
-  EXPECT_EQ(finish_shape(1, 512, 132).index, 0);
-  EXPECT_EQ(finish_shape(8192, 512, 132).index, 1);
+  EXPECT_EQ(finish_shape(1, 1921, 132, false).index, -1);
+  EXPECT_EQ(finish_shape(1, 512, 132, false).index, 0);
+  EXPECT_EQ(finish_shape(8192, 512, 132, false).index, 1);
+  EXPECT_EQ(finish_shape(8192, 896, 132, false).index, 2);
+  for (const int64_t tokens : kTokens) {
+    EXPECT_EQ(finish_shape(tokens, 512, 132, true).index, 1);
+    EXPECT_EQ(finish_shape(tokens, 512, 132, true).warps, finish_shape(1, 512, 16, true).warps);
+  }
 }
 
 TEST(CudaGeometry, ProjectCoversEveryTokenWithinTheLimits) {

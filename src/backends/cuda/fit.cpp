@@ -42,7 +42,7 @@ int32_t fit_vector(const Problem& problem, const Target& target, fmhc_diag* why)
 int32_t fit_finish(const Problem& problem, const Target& target, fmhc_diag* why) {
   FMHC_TRY(fit_vector(problem, target, why));
   const int64_t row = problem.hidden * dtype_bytes(problem.residual_dtype);
-  if (finish_shape(1, row / kVectorBytes, target.num_units).index < 0) {
+  if (finish_shape(1, row / kVectorBytes, target.num_units, false).index < 0) {
     return fail(why, FMHC_UNSUPPORTED, "problem.hidden is %lld; a row of %lld bytes is too long for one CTA",
                 static_cast<long long>(problem.hidden), static_cast<long long>(row));
   }

@@ -41,16 +41,19 @@ PostShape post_shape(int64_t tokens, int64_t vectors, int32_t units) {
   return {static_cast<int32_t>(warps * kWarp), static_cast<int32_t>(ceil_div(warps_a_row, warps))};
 }
 
-FinishShape finish_shape(int64_t tokens, int64_t vectors, int32_t units) {
+FinishShape finish_shape(int64_t tokens, int64_t vectors, int32_t units, bool invariant) {
   // One step a thread while every token has a multiprocessor of its own: latency counts. Beyond that fewer,
-  // longer threads, so that several tokens share one.
-  constexpr int64_t kMostWarps[] = {31, 15, 15};  // with the Sinkhorn warp 1024 and 512 threads
-  const int first = tokens <= int64_t{2} * units ? 0 : 1;
-  for (int pass = 0; pass < 2; ++pass) {
-    for (int index = pass == 0 ? first : 0; index < 3; ++index) {
-      const int64_t warps = ceil_div(ceil_div(vectors, kFinishVectors[index]), kWarp);
-      if (warps <= kMostWarps[index]) return {index, static_cast<int32_t>(warps)};
-    }
+  // longer threads, so that two or three tokens share one.
+  struct Choice {
+    int32_t index;
+    int64_t most_warps;  // beside the one of the Sinkhorn
+  };
+  constexpr Choice kLatency[] = {{0, 31}, {2, 15}};
+  constexpr Choice kThroughput[] = {{1, 10}, {2, 15}};
+  const bool spread = tokens <= units && !invariant;
+  for (const Choice& choice : spread ? kLatency : kThroughput) {
+    const int64_t warps = ceil_div(ceil_div(vectors, kFinishVectors[choice.index]), kWarp);
+    if (warps <= choice.most_warps) return {choice.index, static_cast<int32_t>(warps)};
   }
   return {-1, 0};
 }

@@ -14,10 +14,11 @@ struct PostShape {
 PostShape post_shape(int64_t tokens, int64_t vectors, int32_t units);
 
 // finish: 16-byte steps of a thread as an index into 1, 2, 4 (-1: the row is too long), and collapsing warps.
+// The norm's square sum follows the shape, so with `invariant` the shape does not follow the tokens.
 struct FinishShape {
   int32_t index, warps;
 };
-FinishShape finish_shape(int64_t tokens, int64_t vectors, int32_t units);
+FinishShape finish_shape(int64_t tokens, int64_t vectors, int32_t units, bool invariant);
 inline constexpr int32_t kFinishVectors[] = {1, 2, 4};
 
 // project and seam: CTAs (slices x groups), tokens of a group, groups of four warps, shared memory.

@@ -82,7 +82,8 @@ int32_t run_finish(Session& session, const Launch& launch, const WideIn& residua
                    FinishMode mode, bool residual_ready) {
   FinishParams params = finish_params(launch, residual, in, mode);
   params.residual_ready = residual_ready ? 1 : 0;
-  const FinishShape shape = finish_shape(launch.tokens, vectors_of(launch.problem), launch.target.num_units);
+  const FinishShape shape = finish_shape(launch.tokens, vectors_of(launch.problem), launch.target.num_units,
+                                         launch.problem.batch_invariant != 0);
   const int32_t warps = shape.warps + (mode == kFinishSite || mode == kFinishHead ? 1 : 0);
   return session.launch(kernels_of(launch.problem).finish[shape.index],
                         {static_cast<unsigned>(launch.tokens), 1, static_cast<unsigned>(warps * 32), 0},
@@ -170,6 +171,7 @@ int32_t launch_head_cluster(const Launch& launch, fmhc_diag* diag) {
   params.pre_mix = small(args.pre_mix);
   params.tokens = launch.tokens;
   params.hidden = problem.hidden;
+  params.inverse_flat = 1.0f / static_cast<float>(flat_width(problem));
   params.fn_pairs = reinterpret_cast<uintptr_t>(args.fn.data) % 8 == 0 && params.fn_row % 2 == 0 ? 1 : 0;
   params.rms_eps = problem.consts.rms_eps;
   params.pre_eps = problem.consts.pre_eps;

@@ -80,6 +80,8 @@ struct PackParams {
   int32_t logits, pieces, tiles;
 };
 
+inline constexpr int kMostGroups = 32;  // of slices in finish
+
 enum FinishMode : int32_t { kFinishSite = 0, kFinishHead = 1, kFinishMean = 2, kFinishCarried = 3 };
 
 // Coefficients from partial sums (site, head), then the collapse; mean and carried have no partial sums.
@@ -99,7 +101,9 @@ struct FinishParams {
   int32_t streams, logits, splits, mode;
   int32_t norm, norm_weight_bf16, norm_weight_vector;
   int32_t iterations;
-  int32_t residual_ready;  // the streams were complete before the grid that this one waits for began
+  int32_t residual_ready;        // the streams were complete before the grid that this one waits for began
+  int32_t group_slices, groups;  // slices are added in groups of this many, then the groups
+  float inverse_flat, inverse_hidden;
   float rms_eps, pre_eps, sinkhorn_eps, post_mult, norm_eps;
 };
 
@@ -112,6 +116,7 @@ struct HeadParams {
   WideOut layer_input;  // [T, H]
   SmallOut pre_mix;     // [T, 4] or null
   int64_t tokens, hidden;
+  float inverse_flat;
   int32_t fn_pairs;  // rows of fn are 8-byte aligned
   float rms_eps, pre_eps;
 };

@@ -118,6 +118,11 @@ FinishParams finish_params(const Launch& launch, const WideIn& residual, const P
   params.norm_weight_bf16 = problem.norm_weight_dtype == FMHC_BF16 ? 1 : 0;
   params.norm_weight_vector = params.norm_stride == 1 && is_aligned(params.norm_weight, kVectorBytes) ? 1 : 0;
   params.iterations = problem.consts.sinkhorn_iters;
+  // Eight slices fill a warp's loads; more where there would be too many groups.
+  params.group_slices = static_cast<int32_t>(max64(8, ceil_div(launch.split_k, kMostGroups)));
+  params.groups = static_cast<int32_t>(ceil_div(launch.split_k, params.group_slices));
+  params.inverse_flat = 1.0f / static_cast<float>(flat_width(problem));
+  params.inverse_hidden = 1.0f / static_cast<float>(problem.hidden);
   params.rms_eps = problem.consts.rms_eps;
   params.pre_eps = problem.consts.pre_eps;
   params.sinkhorn_eps = problem.consts.sinkhorn_eps;

@@ -76,6 +76,15 @@ FMHC_BOTH float reciprocal(float value) {
 #endif
 }
 
+// Two ulp; no subroutine for the ends of the range, which no sum of a Sinkhorn reaches.
+FMHC_BOTH float quotient(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __fdividef(a, b);
+#else
+  return a / b;
+#endif
+}
+
 FMHC_BOTH float inverse_root(float value) {
 #if defined(__CUDA_ARCH__)
   return rsqrtf(value);
@@ -151,18 +160,18 @@ FMHC_BOTH void sinkhorn_plain(float (&c)[kMax][kMax], int n, int iterations, flo
     for (int k = 1; k < n; ++k) most = fmaxf(most, c[j][k]);
     float sum = 0;
     for (int k = 0; k < n; ++k) sum += c[j][k] = expf(c[j][k] - most);
-    for (int k = 0; k < n; ++k) c[j][k] = c[j][k] / sum + eps;
+    for (int k = 0; k < n; ++k) c[j][k] = quotient(c[j][k], sum) + eps;
   }
   for (int step = 0; step < iterations; ++step) {
     for (int j = 0; step > 0 && j < n; ++j) {
       float sum = 0;
       for (int k = 0; k < n; ++k) sum += c[j][k];
-      for (int k = 0; k < n; ++k) c[j][k] /= sum + eps;
+      for (int k = 0; k < n; ++k) c[j][k] = quotient(c[j][k], sum + eps);
     }
     for (int k = 0; k < n; ++k) {
       float sum = 0;
       for (int j = 0; j < n; ++j) sum += c[j][k];
-      for (int j = 0; j < n; ++j) c[j][k] /= sum + eps;
+      for (int j = 0; j < n; ++j) c[j][k] = quotient(c[j][k], sum + eps);
     }
   }
 }

@@ -20,7 +20,7 @@ __device__ __forceinline__ float norm_weight_at(const FinishParams& p, int64_t h
 }
 
 // One warp, lane j holds row j. Columns meet by butterflies over eight lanes.
-__device__ inline void sinkhorn_warp(float (&row)[8], int n, int iterations, float eps) {
+__device__ __forceinline__ void sinkhorn_warp(float (&row)[8], int n, int iterations, float eps) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool mine = lane < n;
   float most = row[0];
@@ -33,14 +33,14 @@ __device__ inline void sinkhorn_warp(float (&row)[8], int n, int iterations, flo
     sum += row[k];
   }
 #pragma unroll
-  for (int k = 0; k < 8; ++k) row[k] = mine && k < n ? row[k] / sum + eps : 0.0f;
+  for (int k = 0; k < 8; ++k) row[k] = mine && k < n ? quotient(row[k], sum) + eps : 0.0f;
   for (int step = 0; step < iterations; ++step) {
     if (step > 0) {
       sum = 0;
 #pragma unroll
       for (int k = 0; k < 8; ++k) sum += row[k];
 #pragma unroll
-      for (int k = 0; k < 8; ++k) row[k] = mine && k < n ? row[k] / (sum + eps) : 0.0f;
+      for (int k = 0; k < 8; ++k) row[k] = mine && k < n ? quotient(row[k], sum + eps) : 0.0f;
     }
 #pragma unroll
     for (int k = 0; k < 8; ++k) {
@@ -48,13 +48,13 @@ __device__ inline void sinkhorn_warp(float (&row)[8], int n, int iterations, flo
       column += __shfl_xor_sync(kAllLanes, column, 1);
       column += __shfl_xor_sync(kAllLanes, column, 2);
       column += __shfl_xor_sync(kAllLanes, column, 4);
-      row[k] = mine && k < n ? row[k] / (column + eps) : 0.0f;
+      row[k] = mine && k < n ? quotient(row[k], column + eps) : 0.0f;
     }
   }
 }
 
 // Sums the partials of one token into totals[0..logits], the square sum last. Called by the whole CTA.
-__device__ inline void sum_partials(const FinishParams& p, int64_t token, float* totals) {
+__device__ __forceinline__ void sum_partials(const FinishParams& p, int64_t token, float* totals) {
   for (int output = threadIdx.x; output <= p.logits; output += blockDim.x) {
     const bool square = output == p.logits;
     const float* from =
@@ -67,18 +67,17 @@ __device__ inline void sum_partials(const FinishParams& p, int64_t token, float*
   __syncthreads();
 }
 
-__device__ inline float pre_of(const FinishParams& p, const float* totals, int j) {
+__device__ __forceinline__ float pre_of(const FinishParams& p, const float* totals, int j) {
   const float rstd = inverse_root(
       totals[p.logits] / (static_cast<float>(p.hidden) * static_cast<float>(p.streams)) + p.rms_eps);
   return sigmoid(logit_of(totals[j], rstd, p.scale.data[0], p.base.data[j * p.base.stride[0]])) + p.pre_eps;
 }
 
 // post_mix and comb_mix of one token, by one warp.
-__device__ inline void write_mixes(const FinishParams& p, int64_t token, const float* totals) {
+__device__ __forceinline__ void write_mixes(const FinishParams& p, int64_t token, const float* totals) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int n = p.streams;
-  const float rstd =
-      inverse_root(totals[p.logits] / (static_cast<float>(p.hidden) * static_cast<float>(n)) + p.rms_eps);
+  const float rstd = inverse_root(fmaf(totals[p.logits], p.inverse_flat, p.rms_eps));
   const auto logit = [&](int index, int group) {
     return logit_of(totals[index], rstd, p.scale.data[group * p.scale.stride[0]],
                     p.base.data[index * p.base.stride[0]]);
@@ -101,8 +100,8 @@ __device__ inline void write_mixes(const FinishParams& p, int64_t token, const f
 }
 
 // The weights of the collapse, the same in every thread; also writes pre_mix.
-__device__ inline void collapse_weights(const FinishParams& p, int64_t token, const float* totals,
-                                        float (&weight)[8]) {
+__device__ __forceinline__ void collapse_weights(const FinishParams& p, int64_t token, const float* totals,
+                                                 float (&weight)[8]) {
   const bool from_logits = p.mode == kFinishSite || p.mode == kFinishHead;
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
@@ -144,7 +143,7 @@ __global__ void __launch_bounds__(32 * kFinishWarps)
     }
     if (p.norm != 0) {
       const float total = warps_sum(square, slots, kFinishWarps, 1);
-      const float rstd = inverse_root(total / static_cast<float>(p.hidden) + p.norm_eps);
+      const float rstd = inverse_root(fmaf(total, p.inverse_hidden, p.norm_eps));
       for (int64_t h = threadIdx.x; h < p.hidden; h += blockDim.x) {
         out[h] = round_to<T>(widen(out[h]) * rstd * norm_weight_at(p, h));
       }

@@ -11,44 +11,62 @@
 
 namespace fmhc::cuda {
 
-inline constexpr int kMostGroups = 32;
+// Partial sums of one token: lanes 0..logits-1 the dots, lane `logits` the square sums. A warp takes every
+// blockDim/32-th group of slices; the first eight values of its first group are fetched apart, so that other
+// loads can follow them.
+struct PartialSums {
+  const float* from;  // of slice 0, this lane
+  int64_t step;
+  bool used;
+  float part[8];
 
-// Lanes 0..logits-1 return the dots of a token, lane `logits` its square sum. Called by the whole CTA.
-__device__ __forceinline__ float collect_partials(const FinishParams& p, int64_t token,
-                                                  float (&groups)[kMostGroups][32]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int warps = static_cast<int>(blockDim.x) / 32;
-  const int size = max(8, (p.splits + kMostGroups - 1) / kMostGroups);
-  const int count = (p.splits + size - 1) / size;
-  const bool square = lane == p.logits;
-  const float* from =
-      square ? p.in.square + token * p.in.square_token : p.in.dot + token * p.in.dot_token + lane;
-  const int64_t step = square ? p.in.square_split : p.in.dot_split;
-  for (int group = warp; group < count; group += warps) {
-    const int end = min(p.splits, (group + 1) * size);
-    float sum = 0;
-    for (int first = group * size; first < end; first += 8) {
-      float part[8];
-#pragma unroll
-      for (int s = 0; s < 8; ++s)
-        part[s] = lane <= p.logits && first + s < end ? from[(first + s) * step] : 0.0f;
-#pragma unroll
-      for (int s = 0; s < 8; ++s) sum += part[s];
-    }
-    groups[group][lane] = sum;
+  __device__ __forceinline__ void seek(const FinishParams& p, int64_t token) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const bool square = lane == p.logits;
+    from = square ? p.in.square + token * p.in.square_token : p.in.dot + token * p.in.dot_token + lane;
+    step = square ? p.in.square_split : p.in.dot_split;
+    used = lane <= p.logits;
   }
-  __syncthreads();
-  float total = 0;
-  for (int group = 0; group < count; ++group) total += groups[group][lane];
-  return total;
-}
+
+  __device__ __forceinline__ void fetch(int first, int end) {
+    const float* at = from + first * step;
+#pragma unroll
+    for (int s = 0; s < 8; ++s, at += step) part[s] = used && first + s < end ? *at : 0.0f;
+  }
+
+  __device__ __forceinline__ void fetch_first(const FinishParams& p) {
+    const int first = static_cast<int>(threadIdx.x) / 32 * p.group_slices;
+    if (first < p.splits) fetch(first, min(p.splits, first + p.group_slices));
+  }
+
+  // The totals, in every warp; called by the whole CTA.
+  template <bool kFetched>
+  __device__ __forceinline__ float total(const FinishParams& p, float (&groups)[kMostGroups][32]) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int warps = static_cast<int>(blockDim.x) / 32;
+    for (int group = warp; group < p.groups; group += warps) {
+      const int end = min(p.splits, (group + 1) * p.group_slices);
+      float sum = 0;
+      for (int first = group * p.group_slices; first < end; first += 8) {
+        if (!kFetched || first != warp * p.group_slices) fetch(first, end);
+#pragma unroll
+        for (int s = 0; s < 8; ++s) sum += part[s];
+      }
+      groups[group][lane] = sum;
+    }
+    __syncthreads();
+    float sum = 0;
+#pragma unroll 4
+    for (int group = 0; group < p.groups; ++group) sum += groups[group][lane];
+    return sum;
+  }
+};
 
 // Lane o gets logit o.
 __device__ __forceinline__ float site_logit(const FinishParams& p, float total, float scale, float base) {
   const float square = __shfl_sync(kAllLanes, total, p.logits);
-  const float rstd = inverse_root(square / (4.0f * static_cast<float>(p.hidden)) + p.rms_eps);
-  return logit_of(total, rstd, scale, base);
+  return logit_of(total, inverse_root(fmaf(square, p.inverse_flat, p.rms_eps)), scale, base);
 }
 
 // The last warp: everything that is not the layer input.
@@ -126,14 +144,14 @@ template <typename T, int kVectors>
 struct Collapse {
   static constexpr int kWidth = Vec<T>::kWidth;
   uint4 raw[kVectors][4];
-  int64_t column[kVectors];
+  int column[kVectors];
   bool active[kVectors];
 
   __device__ __forceinline__ void load(const FinishParams& p, int64_t token, int threads) {
     const T* in = static_cast<const T*>(p.residual.data) + token * p.residual.token;
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
-      column[v] = static_cast<int64_t>(threadIdx.x + v * threads) * kWidth;
+      column[v] = (static_cast<int>(threadIdx.x) + v * threads) * kWidth;
       active[v] = static_cast<int>(threadIdx.x) < threads && column[v] < p.hidden;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -166,10 +184,15 @@ struct Collapse {
   }
 };
 
+// Registers: 1024 threads with one vector; three CTAs a multiprocessor of 288 threads with two (H = 4096);
+// 512 with four.
 template <typename T, int kVectors>
-__global__ void __launch_bounds__(kVectors == 1 ? 1024 : 512, kVectors == 2 ? 2 : 1)
-    finish_kernel(const __grid_constant__ FinishParams p) {
+__global__ void __maxnreg__(kVectors == 1   ? 64
+                            : kVectors == 2 ? 72
+                                            : 128) finish_kernel(const __grid_constant__ FinishParams p) {
   constexpr int kWidth = Vec<T>::kWidth;
+  // With one step a thread there is one token a multiprocessor and nothing else to hide a load behind.
+  constexpr bool kLatency = kVectors == 1;
   __shared__ float groups[kMostGroups][32];
   __shared__ float slots[32];
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -177,27 +200,29 @@ __global__ void __launch_bounds__(kVectors == 1 ? 1024 : 512, kVectors == 2 ? 2 
   const bool from_logits = p.mode == kFinishSite || p.mode == kFinishHead;
   const int collapse_warps = static_cast<int>(blockDim.x) / 32 - (from_logits ? 1 : 0);
   const int64_t token = blockIdx.x;
+  const int group = p.mode == kFinishHead || lane < 4 ? 0 : lane < 8 ? 1 : 2;
+  const bool has_logit = from_logits && lane < p.logits;
+  PartialSums partials;
+  if (kLatency) partials.seek(p, token);
   Collapse<T, kVectors> work;
   allow_dependents();
   if (p.residual_ready != 0) work.load(p, token, collapse_warps * 32);
   wait_for_grids();
+  if (kLatency && from_logits) partials.fetch_first(p);
   if (p.residual_ready == 0) work.load(p, token, collapse_warps * 32);
   float logit = 0;
   if (from_logits) {
-    const int group = p.mode == kFinishHead || lane < 4 ? 0 : lane < 8 ? 1 : 2;
-    const bool used = lane < p.logits;
-    const float base = used ? p.base.data[lane * p.base.stride[0]] : 0.0f;
-    const float scale = used ? p.scale.data[group * p.scale.stride[0]] : 0.0f;
-    logit = site_logit(p, collect_partials(p, token, groups), scale, base);
+    const float base = has_logit ? p.base.data[lane * p.base.stride[0]] : 0.0f;
+    const float scale = has_logit ? p.scale.data[group * p.scale.stride[0]] : 0.0f;
+    if (!kLatency) partials.seek(p, token);
+    logit = site_logit(p, partials.total<kLatency>(p, groups), scale, base);
   }
   if (from_logits && warp == collapse_warps) {
     write_site(p, token, logit);
     return;
   }
-  // With one step a thread there is one token a multiprocessor and nothing else to hide this load behind.
-  constexpr bool kEarlyNorm = kVectors == 1;
   float norm[kWidth];
-  if (kEarlyNorm && p.norm != 0 && work.active[0]) load_norm_weight<kWidth>(p, work.column[0], norm);
+  if (kLatency && p.norm != 0 && work.active[0]) load_norm_weight<kWidth>(p, work.column[0], norm);
   float weight[4];
   site_weights(p, token, logit, weight);
   uint4 rounded[kVectors];
@@ -205,7 +230,7 @@ __global__ void __launch_bounds__(kVectors == 1 ? 1024 : 512, kVectors == 2 ? 2 
   float rstd = 0;
   if (p.norm != 0) {
     square = warps_sum(square, slots, collapse_warps, 1);
-    rstd = inverse_root(square / static_cast<float>(p.hidden) + p.norm_eps);
+    rstd = inverse_root(fmaf(square, p.inverse_hidden, p.norm_eps));
   }
   T* out = static_cast<T*>(p.layer_input.data) + token * p.layer_input.token;
 #pragma unroll
@@ -214,7 +239,7 @@ __global__ void __launch_bounds__(kVectors == 1 ? 1024 : 512, kVectors == 2 ? 2 
     if (p.norm != 0) {
       float y[kWidth];
       Vec<T>::unpack(rounded[v], y);
-      if (!kEarlyNorm) load_norm_weight<kWidth>(p, work.column[v], norm);
+      if (!kLatency) load_norm_weight<kWidth>(p, work.column[v], norm);
 #pragma unroll
       for (int c = 0; c < kWidth; ++c) y[c] = y[c] * rstd * norm[c];
       rounded[v] = Vec<T>::pack(y);

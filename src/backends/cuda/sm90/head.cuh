@@ -134,7 +134,7 @@ struct HeadThread {
 #pragma unroll
     for (int r = 0; r < kCluster; ++r) total += shared.ranks[slot][r][index];
     const float square = __shfl_sync(kAllLanes, total, index - part + 4);
-    const float rstd = inverse_root(square / (4.0f * static_cast<float>(p.hidden)) + p.rms_eps);
+    const float rstd = inverse_root(fmaf(square, p.inverse_flat, p.rms_eps));
     const float base = part < 4 ? p.base.data[part * p.base.stride[0]] : 0.0f;
     const float pre = sigmoid(logit_of(total, rstd, p.scale.data[0], base)) + p.pre_eps;
     const int64_t first = batch * kHeadTokens;
