@@ -31,15 +31,27 @@ class Gather {
   }
 
   void finish(const char* rule) {
-    report_.relative_norm = wanted_squares_ > 0 ? std::sqrt(squares_ / wanted_squares_)
-                            : squares_ > 0      ? kInfinity
-                                                : 0;
-    report_.outcomes.push_back({"nan and infinity", static_cast<double>(mask_), 0, mask_ == 0});
+    finish_mask();
     const int64_t beyond = report_.violations - mask_;
     report_.outcomes.push_back({rule, report_.ratio, 1, beyond == 0});
   }
 
+  void finish_norm(double limit) {
+    finish_mask();
+    report_.bound = limit;
+    report_.ratio = report_.relative_norm == 0 ? 0 : report_.relative_norm / limit;
+    report_.outcomes.push_back(
+        {"relative norm", report_.relative_norm, limit, report_.relative_norm <= limit});
+  }
+
  private:
+  void finish_mask() {
+    report_.relative_norm = wanted_squares_ > 0 ? std::sqrt(squares_ / wanted_squares_)
+                            : squares_ > 0      ? kInfinity
+                                                : 0;
+    report_.outcomes.push_back({"nan and infinity", static_cast<double>(mask_), 0, mask_ == 0});
+  }
+
   void note(int64_t i, double got, double wanted, double bound, double ratio, bool within) {
     ++report_.count;
     // A violation outranks every element within its bound.
@@ -115,6 +127,21 @@ void compare_interval(const Values& got, const Values& wanted, const Values& low
     }
   }
   gather.finish("containment");
+}
+
+void compare_norm(const Values& got, const Values& wanted, double limit, TensorReport* report) {
+  if (!sizes_match(got, wanted, report)) return;
+  constexpr double kAny = std::numeric_limits<double>::max();
+  Gather gather(report);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    if (std::isfinite(got[i]) && std::isfinite(wanted[i])) {
+      gather.finite(at, got[i], wanted[i], kAny, true);
+    } else {
+      gather.special(at, got[i], wanted[i]);
+    }
+  }
+  gather.finish_norm(limit);
 }
 
 void compare_equal(const Values& got, const Values& wanted, TensorReport* report) {

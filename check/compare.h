@@ -16,6 +16,9 @@ void compare_bound(const Values& got, const Values& wanted, const Values& bound,
 void compare_interval(const Values& got, const Values& wanted, const Values& low, const Values& high,
                       TensorReport* report);
 
+// |got - wanted| / |wanted| <= limit, as norms of the whole tensor; the worst element is the farthest one.
+void compare_norm(const Values& got, const Values& wanted, double limit, TensorReport* report);
+
 // The same numbers, -0 and 0 included as equal.
 void compare_equal(const Values& got, const Values& wanted, TensorReport* report);
 

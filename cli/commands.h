@@ -15,5 +15,6 @@ Command add_plan(CLI::App& app, const Environment& environment);
 Command add_inspect(CLI::App& app, const Environment& environment);
 Command add_synth(CLI::App& app, const Environment& environment);
 Command add_resolve(CLI::App& app, const Environment& environment);
+Command add_verify(CLI::App& app, const Environment& environment);
 
 }  // namespace fmhc::cli

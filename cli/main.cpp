@@ -14,6 +14,8 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"info", "What this build and this machine can do, and every environment variable", add_info},
+    {"verify", "Replay traces and compare every site with the fp64 oracle and with the recording",
+     add_verify},
     {"plan", "Which kernel would run for which token counts, and why", add_plan},
     {"inspect", "Hyper-connection weights of a checkpoint or trace: shapes, statistics, what is missing",
      add_inspect},

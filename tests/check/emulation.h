@@ -1,5 +1,5 @@
-// A plain fp32 computation of the operators, apart from the library, with faults that can be switched on; and
-// random calls to feed it.
+// The plain fp32 computation of the operators with faults that can be switched on, and random calls to feed
+// it.
 #pragma once
 
 #include <random>
@@ -33,8 +33,6 @@ struct Shape {
 // Normal data, logits of standard deviation near 1, base of 1.
 Case random_case(int32_t op, const Shape& shape, uint32_t seed);
 
-// Longest chain of additions in the sums of `emulate`.
-int64_t chain_of(const Case& call);
 Options options_for(const Case& call);
 
 }  // namespace fmhc::check::test
