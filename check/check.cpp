@@ -90,22 +90,24 @@ void Judge::project() {
   }
 }
 
-// The mix by fused multiply-adds, the product last, all in fp32.
+// The mix first, the product last, all in fp32.
 Values Judge::plain_post() const {
   const auto n = static_cast<size_t>(call_.problem.streams),
              hidden = static_cast<size_t>(call_.problem.hidden);
   Values plain(call_.in.residual.size());
   const auto narrow = [](double value) { return static_cast<float>(value); };
+  const auto add = [&](double a, double b, float sum) {
+    const float x = narrow(a), y = narrow(b);
+    return options_.arithmetic.fused ? std::fma(x, y, sum) : x * y + sum;
+  };
   for (size_t t = 0; t < static_cast<size_t>(call_.tokens); ++t) {
     for (size_t k = 0; k < n; ++k) {
       for (size_t h = 0; h < hidden; ++h) {
         float sum = 0;
         for (size_t j = 0; j < n; ++j) {
-          sum = std::fma(narrow(call_.in.comb_in[(t * n + j) * n + k]),
-                         narrow(call_.in.residual[(t * n + j) * hidden + h]), sum);
+          sum = add(call_.in.comb_in[(t * n + j) * n + k], call_.in.residual[(t * n + j) * hidden + h], sum);
         }
-        sum = std::fma(narrow(call_.in.post_in[t * n + k]), narrow(call_.in.sublayer_output[t * hidden + h]),
-                       sum);
+        sum = add(call_.in.post_in[t * n + k], call_.in.sublayer_output[t * hidden + h], sum);
         plain[(t * n + k) * hidden + h] = static_cast<double>(sum);
       }
     }

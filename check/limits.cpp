@@ -19,7 +19,18 @@ constexpr ClassLimits kClasses[] = {
 constexpr double kGains[] = {0, 0, 0.51, 0.65, 0.65, 0.7, 0.75, 0.77, 0.8};
 constexpr int32_t kBalancedRounds = 20;
 
+// Chains of the cpu backend: the steps of a leaf at the narrowest vectors of a row, the leaves, the lanes.
+constexpr int64_t kCpuLeaf = 512, kCpuSteps = 128, kCpuTree = 4;
+
 }  // namespace
+
+Arithmetic arithmetic_of(const std::string& kernel, int64_t columns) {
+  Arithmetic arithmetic;
+  if (kernel.starts_with("ref")) arithmetic.chain = 2;  // sums in double
+  if (kernel.starts_with("cpu")) arithmetic.chain = kCpuSteps + columns / kCpuLeaf + kCpuTree;
+  arithmetic.fused = !kernel.starts_with("cpu.sse4");  // the instruction set has no fused multiply-add
+  return arithmetic;
+}
 
 const ClassLimits& class_limits(int32_t projection) {
   return kClasses[std::clamp(projection, 1, 3) - 1];

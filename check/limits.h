@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 
 #include "flashmhc/flashmhc.h"
 
@@ -13,8 +14,12 @@ namespace fmhc::check {
 struct Arithmetic {
   int64_t chain = 1024;  // longest chain of dependent additions in a sum over K or H: per lane, tree, slices
   bool truncating_accumulator = false;  // tensor cores: an addition loses up to a whole unit, not half of one
+  bool fused = true;                    // multiply-adds round once; only the yardstick of fp32 storage asks
   double exp_ulps = 0;                  // error of exp beyond 2 ulp, in ulps times |logit|
 };
+
+// What the kernel of that name declares for sums over `columns`.
+Arithmetic arithmetic_of(const std::string& kernel, int64_t columns);
 
 // One numerics class of the projection.
 struct ClassLimits {

@@ -8,14 +8,6 @@
 namespace fmhc::cli {
 namespace {
 
-// Longest chain of additions that a family of kernels may have in a sum over `columns`.
-int64_t chain_of(const std::string& kernel, int64_t columns) {
-  constexpr int64_t kLeafSteps = 128, kLeaf = 512, kTree = 4;  // of the cpu backend at its narrowest vectors
-  if (kernel.rfind("ref", 0) == 0) return 2;                   // sums in double
-  if (kernel.rfind("cpu", 0) == 0) return kLeafSteps + columns / kLeaf + kTree;
-  return check::Arithmetic{}.chain;
-}
-
 // Repeated tokens have the same roundings: the statistics assume that they are independent.
 bool has_repeats(const Values& rows, size_t width) {
   if (width == 0) return false;
@@ -63,7 +55,7 @@ void Replay::judge(const Recorded& at, const Case& call, const Tensors& got) {
   if (!config_.oracle) return;
   check::Options options;
   const int64_t streams = call.problem.streams;
-  options.arithmetic.chain = chain_of(kernel_, streams * call.problem.hidden);
+  options.arithmetic = check::arithmetic_of(kernel_, streams * call.problem.hidden);
   options.statistics = !has_repeats(call.in.residual, static_cast<size_t>(streams * call.problem.hidden));
   check::Report report = check::check_outputs(call, got, options);
   if (!report.error.empty()) throw Failure(kExitBug, "the oracle did not run: " + report.error);
