@@ -34,7 +34,7 @@ struct IsaInfo {
   const char* text;       // what the feature is called in a refusal
   const char* not_built;  // the reason where this machine type does not compile it
   int32_t lanes;          // fp32 values of a vector
-  double speed;           // fp32 multiply-adds, relative to one scalar core
+  double speed;           // fp32 arithmetic, relative to AVX-512
 };
 
 inline constexpr const char* kNotX86 = "not built: needs an x86-64 build";
@@ -43,13 +43,13 @@ inline constexpr const char* kNotArm = "not built: needs an aarch64 build";
 constexpr IsaInfo info_of(Isa isa) {
   switch (isa) {
     case Isa::kAvx3:
-      return {FMHC_CPU_AVX3, "AVX-512 F, BW, CD, DQ, VL", kNotX86, 16, 10};
+      return {FMHC_CPU_AVX3, "AVX-512 F, BW, CD, DQ, VL", kNotX86, 16, 1};
     case Isa::kAvx2:
-      return {FMHC_CPU_AVX2, "AVX2, FMA, F16C, BMI", kNotX86, 8, 5};
+      return {FMHC_CPU_AVX2, "AVX2, FMA, F16C, BMI", kNotX86, 8, 0.5};
     case Isa::kSse4:
-      return {FMHC_CPU_SSE4, "SSE4.2", kNotX86, 4, 1.5};
+      return {FMHC_CPU_SSE4, "SSE4.2", kNotX86, 4, 0.15};
     case Isa::kNeon:
-      return {FMHC_CPU_NEON, "NEON", kNotArm, 4, 2};
+      return {FMHC_CPU_NEON, "NEON", kNotArm, 4, 0.25};
   }
   return {};
 }

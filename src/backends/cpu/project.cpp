@@ -87,33 +87,62 @@ constexpr RunTile kTiles[kTileTokens][kTileRows] = {
 };
 #undef FMHC_TILES_OF
 
-// Columns [begin, end) of one token's flattened streams as fp32, then zeros to a whole vector.
+// A run of columns within one stream.
+struct Run {
+  int64_t stream, h, count;
+};
+
+Run run_at(const ProjectBlock& block, int64_t column, int64_t end) {
+  const int64_t h = column % block.hidden;
+  return {column / block.hidden, h, HWY_MIN(block.hidden - h, end - column)};
+}
+
+// Columns [begin, end) of one token's flattened streams on their way to the second-level cache while the leaf
+// before them is multiplied: short runs of many tokens are what the hardware does not foresee.
+template <typename S>
+void fetch_leaf(const ProjectBlock& block, const S* token, int64_t begin, int64_t end) {
+  constexpr int64_t kLine = 64 / sizeof(S);
+  for (int64_t c = begin; c < end;) {
+    const Run run = run_at(block, c, end);
+    const S* from = token + run.stream * block.stream_stride + run.h;
+    for (int64_t i = 0; i < run.count; i += kLine) __builtin_prefetch(from + i, 0, 2);
+    c += run.count;
+  }
+}
+
+// The same columns as fp32, then zeros to a whole vector.
 template <typename S>
 void widen_leaf(const ProjectBlock& block, const S* token, int64_t begin, int64_t end, float* to) {
-  int64_t stream = begin / block.hidden;
-  int64_t h = begin % block.hidden;
   for (int64_t c = begin; c < end;) {
-    const int64_t count = HWY_MIN(block.hidden - h, end - c);
-    const S* from = token + stream * block.stream_stride + h;
+    const Run run = run_at(block, c, end);
+    const S* from = token + run.stream * block.stream_stride + run.h;
     int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) store(load(from + i), to + i);
-    if (i < count) store_first(load_first(from + i, count - i), to + i, count - i);
-    to += count;
-    c += count;
-    h = 0;
-    ++stream;
+    for (; i + kLanes <= run.count; i += kLanes) store(load(from + i), to + i);
+    if (i < run.count) store_first(load_first(from + i, run.count - i), to + i, run.count - i);
+    to += run.count;
+    c += run.count;
   }
   const int64_t filled = (end - begin) % kLanes;
   for (int64_t i = filled; filled != 0 && i < kLanes; ++i) *to++ = 0.0f;
 }
 
+// Four accumulators hide the latency of an addition.
 void add_squares(const float* wide, int64_t columns, float* total) {
-  V sum = hn::Zero(D());
-  for (int64_t c = 0; c < columns; c += kLanes) {
-    const V x = load(wide + c);
-    sum = hn::MulAdd(x, x, sum);
+  constexpr int kChains = 4;
+  V sums[kChains] = {hn::Zero(D()), hn::Zero(D()), hn::Zero(D()), hn::Zero(D())};
+  int64_t c = 0;
+  for (; c + (kChains - 1) * kLanes < columns; c += kChains * kLanes) {
+    HWY_UNROLL(4)
+    for (int i = 0; i < kChains; ++i) {
+      const V x = load(wide + c + i * kLanes);
+      sums[i] = hn::MulAdd(x, x, sums[i]);
+    }
   }
-  add_leaf(sum, total);
+  for (; c < columns; c += kLanes) {
+    const V x = load(wide + c);
+    sums[0] = hn::MulAdd(x, x, sums[0]);
+  }
+  add_leaf(hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])), total);
 }
 
 void multiply_leaf(const ProjectBlock& block, int64_t begin, int64_t columns, int32_t tokens, float* totals) {
@@ -140,6 +169,7 @@ void accumulate(const ProjectBlock& block) {
       float* totals = block.totals + first * totals_stride;
       for (int32_t t = 0; t < tokens; ++t) {
         const S* token = static_cast<const S*>(block.residual) + (first + t) * block.token_stride;
+        fetch_leaf(block, token, begin + columns, HWY_MIN(begin + columns + kLeaf, block.end));
         widen_leaf(block, token, begin, begin + columns, block.wide + t * kWideStride);
         if (mutant(Mutant::kSquaresOfOneStream) && begin >= block.hidden) continue;
         add_squares(block.wide + t * kWideStride, columns,
