@@ -210,7 +210,7 @@ fmhc_problem make_problem(const Options& options) {
   problem.align_bytes = options.align_bytes;
   problem.hidden = options.hidden;
   problem.max_tokens = options.max_tokens;
-  problem.consts = {1e-6f, 1e-6f, 1e-6f, 2.0f, 1e-5f, 20};
+  problem.consts = {1e-6f, 1e-6f, 1e-6f, 2.0f, 1e-5f, options.iters};
   return problem;
 }
 
@@ -333,6 +333,7 @@ bool Call::surroundings_intact() const {
     const auto begin = reinterpret_cast<uintptr_t>(memory.data());
     if (!each.output || memory.data() == nullptr || address < begin || address > begin + memory.size())
       continue;
+    if (read(each).size() == memory.size()) continue;  // no gaps
     std::vector<bool> element(memory.size(), false);
     const auto bytes = static_cast<size_t>(element_bytes(tensor.dtype));
     for_each_element(tensor, [&](int64_t offset) {

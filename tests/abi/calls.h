@@ -51,6 +51,7 @@ struct Options {
   int32_t align_bytes = 0;
   int32_t streams = 4;
   int32_t splits = 2;  // project and finish
+  int32_t iters = 20;
   int64_t hidden = 64;
   int64_t tokens = 3;
   int64_t max_tokens = 8;
