@@ -1,5 +1,7 @@
 // flashmhc verify: replays recorded traces with a backend and says, site by site, how well it agrees with the
 // fp64 oracle and with the recording.
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -45,11 +47,18 @@ TraceResult verify(const TraceCalls& trace, const VerifyConfig& config) {
           run_free(trace, config, step)};
 }
 
+// The file appears complete or not at all.
 void write_json(const std::string& path, const Json& json) {
   if (path == "-") return print_json(json);
-  std::ofstream out(path);
+  const std::string unfinished = path + ".tmp";
+  std::ofstream out(unfinished);
   out << json.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
-  if (!out.flush()) throw Failure(kExitBad, path + ": cannot be written");
+  out.close();
+  std::error_code error;
+  if (out) std::filesystem::rename(unfinished, path, error);
+  if (out && !error) return;
+  std::filesystem::remove(unfinished, error);
+  throw Failure(kExitBad, path + ": cannot be written");
 }
 
 int run(const Options& options) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <span>
 
 #include "check/compare.h"
+#include "cli/file_result.h"
+#include "io/file.h"
 
 namespace fmhc::cli {
 namespace {
@@ -125,9 +127,15 @@ void Limits::set(const std::string& tensor, double limit) {
 
 void Limits::load(const std::string& path) {
   constexpr const char* kFormat = "flashmhc-bounds-1";
-  std::ifstream in(path);
-  if (!in) throw Failure(kExitBad, path + ": cannot be opened");
-  const Json file = Json::parse(in, nullptr, false);
+  constexpr uint64_t kMostBytes = 1 << 20;
+  const io::RegularFile source = take(io::RegularFile::open(path));
+  if (source.size() > kMostBytes) {
+    throw Failure(kExitBad, path + ": " + std::to_string(source.size()) +
+                                " bytes; a bound file has at most " + std::to_string(kMostBytes));
+  }
+  std::string text(source.size(), '\0');
+  take(source.read(0, std::as_writable_bytes(std::span(text))));
+  const Json file = Json::parse(text, nullptr, false);
   if (!file.is_object() || file.value("format", Json()) != kFormat || !file.contains("bounds") ||
       !file["bounds"].is_object()) {
     throw Failure(kExitBad,

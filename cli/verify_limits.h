@@ -38,7 +38,7 @@ class Limits {
  public:
   // Named after the tensors of the records.
   void set(const std::string& tensor, double limit);
-  // {"format": "flashmhc-bounds-1", "bounds": {"post_mix": 1e-6, ...}}; docs/verify.md.
+  // {"format": "flashmhc-bounds-1", "bounds": {"post_mix": 1e-6, ...}}; docs/verify-schema.md.
   void load(const std::string& path);
 
   std::optional<UserLimit> user(const std::string& tensor) const;

@@ -1,4 +1,4 @@
-// What verify found, for people and as JSON (docs/verify.md).
+// What verify found, for people and as JSON (docs/verify-schema.md).
 #pragma once
 
 #include "cli/verify_replay.h"
