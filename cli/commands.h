@@ -16,5 +16,6 @@ Command add_inspect(CLI::App& app, const Environment& environment);
 Command add_synth(CLI::App& app, const Environment& environment);
 Command add_resolve(CLI::App& app, const Environment& environment);
 Command add_verify(CLI::App& app, const Environment& environment);
+Command add_bench(CLI::App& app, const Environment& environment);
 
 }  // namespace fmhc::cli

@@ -21,6 +21,7 @@ constexpr Row kRows[] = {
      add_inspect},
     {"synth", "Random trace of a model's shape, for replaying full-size layers anywhere", add_synth},
     {"resolve", "Which library would serve a problem, and why none of the others", add_resolve},
+    {"bench", "Time of every operator on this CPU, against what the machine can do at best", add_bench},
 };
 
 // Exit code for what the environment says, printing it.

@@ -54,12 +54,16 @@ int32_t value_of(std::span<const Named> names, const std::string& name, const ch
 }
 
 void ProblemOptions::add_to(CLI::App& app, const Environment& environment) {
-  batch_invariant = environment.value("FLASHMHC_BATCH_INVARIANT") == "1";
   app.add_option("--op", op, "Operator: " + joined(kOps))->capture_default_str();
-  app.add_option("--model", model, "Model whose constants are used")->capture_default_str();
-  app.add_option("--streams", streams, "Streams n")->capture_default_str();
   app.add_option("--hidden", hidden, "Hidden size H")->capture_default_str();
   app.add_option("--tokens", tokens, "Tokens T")->capture_default_str();
+  add_model_to(app, environment);
+}
+
+void ProblemOptions::add_model_to(CLI::App& app, const Environment& environment) {
+  batch_invariant = environment.value("FLASHMHC_BATCH_INVARIANT") == "1";
+  app.add_option("--model", model, "Model whose constants are used")->capture_default_str();
+  app.add_option("--streams", streams, "Streams n")->capture_default_str();
   app.add_option("--dtype", dtype, "Storage of the streams: " + joined(kDtypes))->capture_default_str();
   app.add_option("--class", projection, "Numerics class of the projection: " + joined(kClasses))
       ->capture_default_str();
@@ -85,7 +89,8 @@ fmhc_problem ProblemOptions::problem() const {
   problem.projection = value_of(kClasses, projection, "--class");
   problem.norm = value_of(kNorms, norm, "--norm");
   problem.norm_weight_dtype = problem.norm == FMHC_NORM_NONE ? 0 : FMHC_BF16;
-  const bool may_carry = problem.op == FMHC_PRE || problem.op == FMHC_SEAM || problem.op == FMHC_CONTRACT;
+  const bool may_carry = problem.op == FMHC_FINISH || problem.op == FMHC_PRE || problem.op == FMHC_SEAM ||
+                         problem.op == FMHC_CONTRACT;
   // A model that carries its mix does so where the operator can; asked for by option, the library decides.
   problem.carried_pre = carried_pre || (problem.carried_pre != 0 && may_carry) ? 1 : 0;
   problem.batch_invariant = batch_invariant ? 1 : 0;

@@ -27,6 +27,7 @@ struct ProblemOptions {
   bool batch_invariant = false, carried_pre = false, strided = false, pdl = false;
 
   void add_to(CLI::App& app, const Environment& environment);
+  void add_model_to(CLI::App& app, const Environment& environment);  // all but op, hidden and tokens
   // max_tokens is `tokens`. Options that an operator does not have are refused by the library, not dropped
   // here.
   fmhc_problem problem() const;
