@@ -78,16 +78,20 @@ int32_t run_seam(Session& session, const Launch& launch, const Partials& out) {
                         params);
 }
 
-int32_t run_finish(Session& session, const Launch& launch, const WideIn& residual, const Partials& in,
-                   FinishMode mode, bool residual_ready) {
-  FinishParams params = finish_params(launch, residual, in, mode);
-  params.residual_ready = residual_ready ? 1 : 0;
+// `before`: how the launch before this one walked the tokens, or null.
+int32_t run_finish(Session& session, const Launch& launch, FinishParams params, const ProjectShape* before) {
+  int64_t blocks = launch.tokens;
+  if (before != nullptr && launch.tokens > launch.target.num_units) {
+    params.group_tokens = before->group_tokens;
+    params.token_groups = static_cast<int32_t>(before->groups);
+    blocks = before->groups * before->group_tokens;
+  }
   const FinishShape shape = finish_shape(launch.tokens, vectors_of(launch.problem), launch.target.num_units,
                                          launch.problem.batch_invariant != 0);
-  const int32_t warps = shape.warps + (mode == kFinishSite || mode == kFinishHead ? 1 : 0);
+  const bool from_logits = params.mode == kFinishSite || params.mode == kFinishHead;
+  const int32_t warps = shape.warps + (from_logits ? 1 : 0);
   return session.launch(kernels_of(launch.problem).finish[shape.index],
-                        {static_cast<unsigned>(launch.tokens), 1, static_cast<unsigned>(warps * 32), 0},
-                        params);
+                        {static_cast<unsigned>(blocks), 1, static_cast<unsigned>(warps * 32), 0}, params);
 }
 
 // project's dependents start only when its own wait is over, so the streams are complete before finish
@@ -95,7 +99,10 @@ int32_t run_finish(Session& session, const Launch& launch, const WideIn& residua
 int32_t run_site(Session& session, const Launch& launch, FinishMode mode) {
   const Partials partials = partials_in(launch.args.scratch, logit_count(launch.problem), launch.tokens);
   FMHC_TRY(run_project(session, launch, partials, true));
-  return run_finish(session, launch, wide(launch.args.residual), partials, mode, true);
+  FinishParams params = finish_params(launch, wide(launch.args.residual), partials, mode);
+  params.residual_ready = 1;
+  const ProjectShape shape = shape_of(launch);
+  return run_finish(session, launch, params, &shape);
 }
 
 int32_t enter_packed(Session& session, const Launch& launch, fmhc_diag* diag) {
@@ -119,15 +126,16 @@ int32_t launch_post(const Launch& launch, fmhc_diag* diag) {
 int32_t launch_finish(const Launch& launch, fmhc_diag* diag) {
   Session session;
   FMHC_TRY(session.enter(launch, diag));
-  return run_finish(session, launch, wide(launch.args.residual), partials_given(launch.args), kFinishSite,
-                    false);
+  return run_finish(
+      session, launch,
+      finish_params(launch, wide(launch.args.residual), partials_given(launch.args), kFinishSite), nullptr);
 }
 
 int32_t launch_contract(const Launch& launch, fmhc_diag* diag) {
   Session session;
   FMHC_TRY(session.enter(launch, diag));
   const FinishMode mode = launch.problem.carried_pre != 0 ? kFinishCarried : kFinishMean;
-  return run_finish(session, launch, wide(launch.args.residual), {}, mode, false);
+  return run_finish(session, launch, finish_params(launch, wide(launch.args.residual), {}, mode), nullptr);
 }
 
 int32_t launch_project(const Launch& launch, fmhc_diag* diag) {
@@ -153,7 +161,10 @@ int32_t launch_seam(const Launch& launch, fmhc_diag* diag) {
   FMHC_TRY(enter_packed(session, launch, diag));
   const Partials partials = partials_in(launch.args.scratch, logit_count(launch.problem), launch.tokens);
   FMHC_TRY(run_seam(session, launch, partials));
-  return run_finish(session, launch, as_input(wide(launch.args.residual_out)), partials, kFinishSite, false);
+  const ProjectShape shape = shape_of(launch);
+  return run_finish(session, launch,
+                    finish_params(launch, as_input(wide(launch.args.residual_out)), partials, kFinishSite),
+                    &shape);
 }
 
 int32_t launch_head_cluster(const Launch& launch, fmhc_diag* diag) {

@@ -101,6 +101,10 @@ struct FinishParams {
   int32_t streams, logits, splits, mode;
   int32_t norm, norm_weight_bf16, norm_weight_vector;
   int32_t iterations;
+  // The grid walks groups of tokens backwards, all groups at once: what the kernel before visited last is in
+  // L2 still.
+  int64_t group_tokens;  // 0: tokens in order
+  int32_t token_groups;
   int32_t residual_ready;        // the streams were complete before the grid that this one waits for began
   int32_t group_slices, groups;  // slices are added in groups of this many, then the groups
   float inverse_flat, inverse_hidden;

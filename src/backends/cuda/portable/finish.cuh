@@ -184,6 +184,13 @@ struct Collapse {
   }
 };
 
+__device__ __forceinline__ int64_t token_of_block(const FinishParams& p) {
+  if (p.group_tokens == 0) return blockIdx.x;
+  const int64_t step = blockIdx.x / static_cast<unsigned>(p.token_groups);
+  const int64_t group = blockIdx.x % static_cast<unsigned>(p.token_groups);
+  return (group + 1) * p.group_tokens - 1 - step;
+}
+
 // Registers: 1024 threads with one vector; three CTAs a multiprocessor of 288 threads with two (H = 4096);
 // 512 with four.
 template <typename T, int kVectors>
@@ -199,7 +206,8 @@ __global__ void __maxnreg__(kVectors == 1   ? 64
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const bool from_logits = p.mode == kFinishSite || p.mode == kFinishHead;
   const int collapse_warps = static_cast<int>(blockDim.x) / 32 - (from_logits ? 1 : 0);
-  const int64_t token = blockIdx.x;
+  const int64_t token = token_of_block(p);
+  if (token >= p.tokens) return;
   const int group = p.mode == kFinishHead || lane < 4 ? 0 : lane < 8 ? 1 : 2;
   const bool has_logit = from_logits && lane < p.logits;
   PartialSums partials;
