@@ -6,7 +6,7 @@ namespace fmhc_gpu {
 
 const char* family_name(Family family) {
   static constexpr const char* kNames[] = {"normal",  "peaked", "massive", "lognormal",
-                                           "integer", "tiny",   "cancel"};
+                                           "integer", "tiny",   "cancel",  "huge"};
   return kNames[static_cast<int>(family)];
 }
 

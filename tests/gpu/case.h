@@ -10,7 +10,8 @@
 
 namespace fmhc_gpu {
 
-enum class Family { kNormal, kPeaked, kMassive, kLogNormal, kInteger, kTiny, kCancel };
+enum class Family { kNormal, kPeaked, kMassive, kLogNormal, kInteger, kTiny, kCancel, kHuge };
+inline constexpr int kFamilies = 8;
 const char* family_name(Family family);
 
 struct CaseSpec {

@@ -56,7 +56,7 @@ struct FillSlot {
       case kScale:
         return family == Family::kInteger ? 0.01 : logit_sd * (0.7 + 0.6 * uniform(seed, i));
       case kBase:
-        return family == Family::kCancel ? 0.5 : gauss(seed, i);
+        return family == Family::kCancel ? 0.5 : (family == Family::kHuge ? 80.0 : 1.0) * gauss(seed, i);
       case kNormWeight:
         return 1 + 0.2 * gauss(seed, i);
       case kPostIn:

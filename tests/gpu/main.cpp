@@ -4,6 +4,10 @@
 
 #include "commands.h"
 
+#if defined(FMHC_MUTANTS)
+extern "C" int32_t fmhc_test_set_mutant(int32_t number);
+#endif
+
 namespace fmhc_gpu {
 namespace {
 
@@ -31,8 +35,23 @@ options
 }
 
 Options read_options(int count, char** words) {
-  static constexpr const char* kLists[] = {"part", "op",       "tokens", "hidden",    "class", "mode",
-                                           "pdl",  "residual", "units",  "invariant", "dtype", "replays"};
+  static constexpr const char* kLists[] = {
+    "part",
+    "op",
+    "tokens",
+    "hidden",
+    "class",
+    "mode",
+    "pdl",
+    "residual",
+    "units",
+    "invariant",
+    "dtype",
+    "replays",
+#if defined(FMHC_MUTANTS)
+    "mutant",
+#endif
+  };
   Options options;
   for (int i = 2; i < count; i += 2) {
     if (std::strncmp(words[i], "--", 2) != 0) misuse("unexpected argument", words[i]);
@@ -63,6 +82,9 @@ Options read_options(int count, char** words) {
       options.values[key] = value;
     }
   }
+#if defined(FMHC_MUTANTS)
+  (void)fmhc_test_set_mutant(static_cast<int32_t>(options.numbers("mutant", "0").at(0)));
+#endif
   return options;
 }
 

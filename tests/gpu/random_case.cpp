@@ -75,7 +75,7 @@ void random_options(Dice* dice, int32_t units, CaseSpec* spec) {
   if (dice->chance(10)) p.consts.post_mult = dice->chance(50) ? 1.0f : -1.5f;
   if (dice->chance(10)) p.consts.pre_eps = 0.01f;
   spec->pre_mix = p.op != FMHC_CONTRACT && dice->chance(50);
-  spec->family = static_cast<Family>(dice->below(7));
+  spec->family = static_cast<Family>(dice->below(kFamilies));
   if (spec->family == Family::kNormal && dice->chance(10))
     p.consts.sinkhorn_eps = dice->chance(50) ? 0.0f : 1e-3f;
 }

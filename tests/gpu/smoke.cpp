@@ -14,9 +14,9 @@ struct Shape {
 constexpr Shape kShapes[] = {{1, 256, Family::kNormal},
                              {5, 4096, Family::kPeaked},
                              {33, 7168, Family::kMassive},
-                             {130, 100, Family::kNormal}};
+                             {130, 100, Family::kHuge}};
 constexpr Shape kHostShapes[] = {
-    {1, 96, Family::kNormal}, {5, 64, Family::kPeaked}, {9, 56, Family::kMassive}, {17, 36, Family::kNormal}};
+    {1, 96, Family::kNormal}, {5, 64, Family::kPeaked}, {9, 56, Family::kMassive}, {17, 36, Family::kHuge}};
 
 void smoke_case(Device& device, Arena& arena, Judge& judge, const Options& options, const CaseSpec& spec,
                 Figure* figure) {
