@@ -104,5 +104,40 @@ TEST(Support, ChosenKernelsFit) {
   EXPECT_GE(chosen, 5 * 5 * 9);  // at least one operator on every CPU
 }
 
+// What a plan does with T tokens does not depend on how many more it could do: at every end of a range and
+// beside it a plan for exactly T chooses the same.
+TEST(Support, TheChoiceFollowsTheTokensAlone) {
+  int checked = 0;
+  for (const char* target_name : {"cpu-avx512", "a100", "h200", "b200"}) {
+    const Target target = test::named_target(target_name);
+    for (const OpSpec* op : all_ops()) {
+      for (const int32_t invariant : {0, 1}) {
+        Problem problem = test::problem_of(op->op, 9000);
+        problem.batch_invariant = invariant;
+        PlanData plan;
+        ASSERT_EQ(choose_kernels(all_kernels(), problem, target, {}, Build::kEveryBackend, &plan, nullptr),
+                  FMHC_OK);
+        for (int index = 0; index < plan.num_ranges; ++index) {
+          for (int64_t tokens = plan.ranges[index].last_tokens - 1;
+               tokens <= plan.ranges[index].last_tokens + 1; ++tokens) {
+            if (tokens < 1 || tokens > 9000) continue;
+            Problem exact = problem;
+            exact.max_tokens = tokens;
+            PlanData small;
+            ASSERT_EQ(choose_kernels(all_kernels(), exact, target, {}, Build::kEveryBackend, &small, nullptr),
+                      FMHC_OK);
+            const Range& ours = plan.range_for(tokens);
+            const Range& theirs = small.range_for(tokens);
+            EXPECT_EQ(ours.kernel, theirs.kernel) << op->name << " on " << target_name << ", T " << tokens;
+            EXPECT_EQ(ours.split_k, theirs.split_k) << op->name << " on " << target_name << ", T " << tokens;
+            ++checked;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GE(checked, 4 * 8 * 2 * 2);
+}
+
 }  // namespace
 }  // namespace fmhc
