@@ -58,7 +58,8 @@ TEST(CudaGeometry, ProjectCoversEveryTokenWithinTheLimits) {
       for (const int64_t tokens : kTokens) {
         for (const int32_t splits : {1, 2, 16, 32, 64, 200}) {
           for (const int32_t pieces : {2, 3}) {
-            const ProjectShape shape = project_shape(kind, hidden, tokens, splits, pieces, 132, kShared);
+            const ProjectShape shape =
+                project_shape(kind, FMHC_BF16, hidden, tokens, splits, pieces, 132, kShared);
             EXPECT_GE(shape.groups * shape.group_tokens, tokens);
             EXPECT_LT((shape.groups - 1) * shape.group_tokens, tokens);
             EXPECT_EQ(shape.group_tokens % 16, 0);
@@ -102,7 +103,7 @@ TEST(CudaGeometry, MeasuredShapesAreStaged) {
   };
   for (const Case& shape : {Case{4096, 16}, Case{4096, 64}, Case{5120, 32}, Case{7168, 32}, Case{7168, 64}}) {
     for (const ProjectKind kind : {ProjectKind::kProject, ProjectKind::kSeam}) {
-      EXPECT_TRUE(project_shape(kind, shape.hidden, 4096, shape.splits, 3, 132, kShared).staged)
+      EXPECT_TRUE(project_shape(kind, FMHC_BF16, shape.hidden, 4096, shape.splits, 3, 132, kShared).staged)
           << shape.hidden;
     }
   }

@@ -11,6 +11,7 @@ namespace fmhc::cuda {
 int32_t fit_generic(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_vector(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_tensor_core(const Problem& problem, const Target& target, fmhc_diag* why);
+int32_t fit_seam(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_head_cluster(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_finish(const Problem& problem, const Target& target, fmhc_diag* why);
 
@@ -44,6 +45,7 @@ FMHC_CUDA_ENTRY(LaunchFn, launch_contract);
 FMHC_CUDA_ENTRY(LaunchFn, launch_pre);
 FMHC_CUDA_ENTRY(LaunchFn, launch_head);
 FMHC_CUDA_ENTRY(LaunchFn, launch_seam);
+FMHC_CUDA_ENTRY(LaunchFn, launch_seam_split);
 FMHC_CUDA_ENTRY(LaunchFn, launch_head_cluster);
 FMHC_CUDA_ENTRY(PrepareFn, prepare_generic);
 FMHC_CUDA_ENTRY(PrepareFn, prepare_vector);

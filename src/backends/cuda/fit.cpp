@@ -55,13 +55,18 @@ int32_t fit_finish(const Problem& problem, const Target& target, fmhc_diag* why)
 
 int32_t fit_tensor_core(const Problem& problem, const Target& target, fmhc_diag* why) {
   FMHC_TRY(fit_finish(problem, target, why));
-  if (problem.residual_dtype != FMHC_BF16) {
-    return fail(why, FMHC_UNSUPPORTED, "problem.residual_dtype is %s; made for bf16",
-                dtype_name(problem.residual_dtype));
-  }
   if (problem.hidden % 64 != 0) {
     return fail(why, FMHC_UNSUPPORTED, "problem.hidden is %lld; needs a multiple of 64",
                 static_cast<long long>(problem.hidden));
+  }
+  return FMHC_OK;
+}
+
+int32_t fit_seam(const Problem& problem, const Target& target, fmhc_diag* why) {
+  FMHC_TRY(fit_tensor_core(problem, target, why));
+  if (problem.residual_dtype != FMHC_BF16) {
+    return fail(why, FMHC_UNSUPPORTED, "problem.residual_dtype is %s; made for bf16",
+                dtype_name(problem.residual_dtype));
   }
   return FMHC_OK;
 }

@@ -13,8 +13,9 @@ constexpr int64_t kQuarters = 4;   // warps that share a row's slice
 constexpr int64_t kMixBytes = kTokenRow * 20 * 4;
 
 // What the launch bounds of the kernels allow: rows of 16 tokens, four warps each.
-int64_t most_rows(ProjectKind kind, bool staged) {
-  return !staged ? 2 : kind == ProjectKind::kSeam ? 3 : 4;
+int64_t most_rows(ProjectKind kind, int32_t dtype, bool staged) {
+  if (!staged || dtype != FMHC_BF16) return 2;
+  return kind == ProjectKind::kSeam ? 3 : 4;
 }
 
 // Packed fn of the longest slice.
@@ -58,8 +59,8 @@ FinishShape finish_shape(int64_t tokens, int64_t vectors, int32_t units, bool in
   return {-1, 0};
 }
 
-ProjectShape project_shape(ProjectKind kind, int64_t hidden, int64_t tokens, int32_t splits, int32_t pieces,
-                           int32_t units, int64_t shared_limit) {
+ProjectShape project_shape(ProjectKind kind, int32_t dtype, int64_t hidden, int64_t tokens, int32_t splits,
+                           int32_t pieces, int32_t units, int64_t shared_limit) {
   const int64_t wanted = std::clamp<int64_t>(units / splits, 1, ceil_div(tokens, kTokenRow));
   ProjectShape shape{};
   shape.group_tokens = round_up(ceil_div(tokens, wanted), kTokenRow);
@@ -68,7 +69,7 @@ ProjectShape project_shape(ProjectKind kind, int64_t hidden, int64_t tokens, int
   const int64_t row_bytes = 2 * kQuarters * kTokenRow * (tiles_of(kind) * 8 + 2) * 4 +
                             (kind == ProjectKind::kSeam ? kQuarters * kMixBytes : 0);
   for (const bool staged : {true, false}) {
-    const int64_t rows = min64(most_rows(kind, staged), shape.group_tokens / kTokenRow);
+    const int64_t rows = min64(most_rows(kind, dtype, staged), shape.group_tokens / kTokenRow);
     const int64_t bytes = rows * row_bytes + (staged ? slice : 0);
     shape.warp_rows = static_cast<int32_t>(rows);
     shape.staged = staged;

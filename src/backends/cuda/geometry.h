@@ -29,8 +29,8 @@ struct ProjectShape {
   size_t shared_bytes;
 };
 enum class ProjectKind : uint8_t { kProject, kHead, kSeam };
-ProjectShape project_shape(ProjectKind kind, int64_t hidden, int64_t tokens, int32_t splits, int32_t pieces,
-                           int32_t units, int64_t shared_limit);
+ProjectShape project_shape(ProjectKind kind, int32_t dtype, int64_t hidden, int64_t tokens, int32_t splits,
+                           int32_t pieces, int32_t units, int64_t shared_limit);
 
 // head in one launch: CTAs of a cluster (0: the row cannot be dealt out), threads of a CTA, clusters.
 struct HeadShape {

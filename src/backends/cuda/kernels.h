@@ -27,12 +27,14 @@ VectorKernels vector_kernels_bf16();
 VectorKernels vector_kernels_fp16();
 VectorKernels vector_kernels_fp32();
 
-// Four bf16 streams on tensor cores, by the number of pieces of fn.
+// Four streams on tensor cores, by the number of pieces of fn; seam for bf16 alone.
 struct TensorCoreKernels {
   const void *project, *head, *seam;                       // the slice's fn in shared memory
   const void *project_direct, *head_direct, *seam_direct;  // slices that do not fit there
 };
-TensorCoreKernels tensor_core_kernels(int pieces);
+TensorCoreKernels tensor_core_kernels_bf16(int pieces);
+TensorCoreKernels tensor_core_kernels_fp16(int pieces);
+TensorCoreKernels tensor_core_kernels_fp32(int pieces);
 
 // One launch of head, by the CTAs of a cluster: 1, 2, 4, 8.
 const void* head_cluster_kernel_of(int cluster);

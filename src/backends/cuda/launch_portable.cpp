@@ -26,15 +26,21 @@ int64_t vectors_of(const Problem& problem) {
   return problem.hidden * dtype_bytes(problem.residual_dtype) / kVectorBytes;
 }
 
-ProjectKind kind_of(const Problem& problem) {
-  return problem.op == FMHC_HEAD   ? ProjectKind::kHead
-         : problem.op == FMHC_SEAM ? ProjectKind::kSeam
-                                   : ProjectKind::kProject;
+TensorCoreKernels projecting_kernels(const Problem& problem) {
+  const int pieces = pieces_of(problem.projection);
+  switch (problem.residual_dtype) {
+    case FMHC_BF16:
+      return tensor_core_kernels_bf16(pieces);
+    case FMHC_FP16:
+      return tensor_core_kernels_fp16(pieces);
+    default:
+      return tensor_core_kernels_fp32(pieces);
+  }
 }
 
-const void* projecting_kernel(const Problem& problem, bool staged) {
-  const TensorCoreKernels kernels = tensor_core_kernels(pieces_of(problem.projection));
-  switch (kind_of(problem)) {
+const void* projecting_kernel(const Problem& problem, ProjectKind kind, bool staged) {
+  const TensorCoreKernels kernels = projecting_kernels(problem);
+  switch (kind) {
     case ProjectKind::kHead:
       return staged ? kernels.head : kernels.head_direct;
     case ProjectKind::kSeam:
@@ -44,10 +50,15 @@ const void* projecting_kernel(const Problem& problem, bool staged) {
   }
 }
 
-ProjectShape shape_of(const Launch& launch) {
-  return project_shape(kind_of(launch.problem), launch.problem.hidden, launch.tokens, launch.split_k,
-                       pieces_of(launch.problem.projection), launch.target.num_units,
-                       launch.target.smem_bytes);
+// Of the projection as a launch of its own.
+ProjectKind kind_of(const Problem& problem) {
+  return problem.op == FMHC_HEAD ? ProjectKind::kHead : ProjectKind::kProject;
+}
+
+ProjectShape shape_of(const Launch& launch, ProjectKind kind) {
+  const Problem& problem = launch.problem;
+  return project_shape(kind, problem.residual_dtype, problem.hidden, launch.tokens, launch.split_k,
+                       pieces_of(problem.projection), launch.target.num_units, launch.target.smem_bytes);
 }
 
 int32_t check_packed(const void* packed, fmhc_diag* diag) {
@@ -61,21 +72,22 @@ Grid grid_of(const ProjectShape& shape, int32_t splits) {
           static_cast<unsigned>(shape.warp_rows * 128), shape.shared_bytes};
 }
 
-int32_t run_project(Session& session, const Launch& launch, const Partials& out, bool trigger_late) {
-  const ProjectShape shape = shape_of(launch);
-  ProjectParams params = project_params(launch, wide(launch.args.residual), out);
-  params.group_tokens = shape.group_tokens;
-  params.trigger_late = trigger_late ? 1 : 0;
-  return session.launch(projecting_kernel(launch.problem, shape.staged), grid_of(shape, launch.split_k),
+int32_t run_post(Session& session, const Launch& launch) {
+  PostParams params = post_params(launch);
+  const PostShape shape = post_shape(launch.tokens, vectors_of(launch.problem), launch.target.num_units);
+  params.tiles = shape.tiles;
+  const auto blocks = static_cast<unsigned>(min64(launch.tokens * shape.tiles, kMostBlocks));
+  return session.launch(kernels_of(launch.problem).post, {blocks, 1, static_cast<unsigned>(shape.threads), 0},
                         params);
 }
 
-int32_t run_seam(Session& session, const Launch& launch, const Partials& out) {
-  const ProjectShape shape = shape_of(launch);
-  SeamParams params{post_params(launch), project_params(launch, {}, out)};
-  params.project.group_tokens = shape.group_tokens;
-  return session.launch(projecting_kernel(launch.problem, shape.staged), grid_of(shape, launch.split_k),
-                        params);
+int32_t run_project(Session& session, const Launch& launch, const WideIn& residual, const Partials& out,
+                    const ProjectShape& shape, bool trigger_late) {
+  ProjectParams params = project_params(launch, residual, out);
+  params.group_tokens = shape.group_tokens;
+  params.trigger_late = trigger_late ? 1 : 0;
+  return session.launch(projecting_kernel(launch.problem, kind_of(launch.problem), shape.staged),
+                        grid_of(shape, launch.split_k), params);
 }
 
 // `before`: how the launch before this one walked the tokens, or null.
@@ -96,12 +108,12 @@ int32_t run_finish(Session& session, const Launch& launch, FinishParams params, 
 
 // project's dependents start only when its own wait is over, so the streams are complete before finish
 // begins.
-int32_t run_site(Session& session, const Launch& launch, FinishMode mode) {
+int32_t run_site(Session& session, const Launch& launch, const WideIn& residual, FinishMode mode) {
   const Partials partials = partials_in(launch.args.scratch, logit_count(launch.problem), launch.tokens);
-  FMHC_TRY(run_project(session, launch, partials, true));
-  FinishParams params = finish_params(launch, wide(launch.args.residual), partials, mode);
+  const ProjectShape shape = shape_of(launch, kind_of(launch.problem));
+  FMHC_TRY(run_project(session, launch, residual, partials, shape, true));
+  FinishParams params = finish_params(launch, residual, partials, mode);
   params.residual_ready = 1;
-  const ProjectShape shape = shape_of(launch);
   return run_finish(session, launch, params, &shape);
 }
 
@@ -115,12 +127,7 @@ int32_t enter_packed(Session& session, const Launch& launch, fmhc_diag* diag) {
 int32_t launch_post(const Launch& launch, fmhc_diag* diag) {
   Session session;
   FMHC_TRY(session.enter(launch, diag));
-  PostParams params = post_params(launch);
-  const PostShape shape = post_shape(launch.tokens, vectors_of(launch.problem), launch.target.num_units);
-  params.tiles = shape.tiles;
-  const auto blocks = static_cast<unsigned>(min64(launch.tokens * shape.tiles, kMostBlocks));
-  return session.launch(kernels_of(launch.problem).post, {blocks, 1, static_cast<unsigned>(shape.threads), 0},
-                        params);
+  return run_post(session, launch);
 }
 
 int32_t launch_finish(const Launch& launch, fmhc_diag* diag) {
@@ -141,30 +148,41 @@ int32_t launch_contract(const Launch& launch, fmhc_diag* diag) {
 int32_t launch_project(const Launch& launch, fmhc_diag* diag) {
   Session session;
   FMHC_TRY(enter_packed(session, launch, diag));
-  return run_project(session, launch, partials_out(launch.args), false);
+  return run_project(session, launch, wide(launch.args.residual), partials_out(launch.args),
+                     shape_of(launch, kind_of(launch.problem)), false);
 }
 
 int32_t launch_pre(const Launch& launch, fmhc_diag* diag) {
   Session session;
   FMHC_TRY(enter_packed(session, launch, diag));
-  return run_site(session, launch, kFinishSite);
+  return run_site(session, launch, wide(launch.args.residual), kFinishSite);
 }
 
 int32_t launch_head(const Launch& launch, fmhc_diag* diag) {
   Session session;
   FMHC_TRY(enter_packed(session, launch, diag));
-  return run_site(session, launch, kFinishHead);
+  return run_site(session, launch, wide(launch.args.residual), kFinishHead);
 }
 
 int32_t launch_seam(const Launch& launch, fmhc_diag* diag) {
   Session session;
   FMHC_TRY(enter_packed(session, launch, diag));
   const Partials partials = partials_in(launch.args.scratch, logit_count(launch.problem), launch.tokens);
-  FMHC_TRY(run_seam(session, launch, partials));
-  const ProjectShape shape = shape_of(launch);
+  const ProjectShape shape = shape_of(launch, ProjectKind::kSeam);
+  SeamParams params{post_params(launch), project_params(launch, {}, partials)};
+  params.project.group_tokens = shape.group_tokens;
+  FMHC_TRY(session.launch(projecting_kernel(launch.problem, ProjectKind::kSeam, shape.staged),
+                          grid_of(shape, launch.split_k), params));
   return run_finish(session, launch,
                     finish_params(launch, as_input(wide(launch.args.residual_out)), partials, kFinishSite),
                     &shape);
+}
+
+int32_t launch_seam_split(const Launch& launch, fmhc_diag* diag) {
+  Session session;
+  FMHC_TRY(enter_packed(session, launch, diag));
+  FMHC_TRY(run_post(session, launch));
+  return run_site(session, launch, as_input(wide(launch.args.residual_out)), kFinishSite);
 }
 
 int32_t launch_head_cluster(const Launch& launch, fmhc_diag* diag) {
@@ -213,8 +231,11 @@ int32_t prepare_tensor_core(const Problem& problem, const Target& target, fmhc_d
   FMHC_TRY(prepare_vector(problem, target, diag));
   DeviceGuard guard;
   FMHC_TRY(guard.enter(target.device_index, diag));
+  const auto shared = static_cast<size_t>(target.smem_bytes);
   for (const bool staged : {true, false}) {
-    FMHC_TRY(load_kernel(projecting_kernel(problem, staged), static_cast<size_t>(target.smem_bytes), diag));
+    FMHC_TRY(load_kernel(projecting_kernel(problem, kind_of(problem), staged), shared, diag));
+    const void* seam = projecting_kernel(problem, ProjectKind::kSeam, staged);
+    if (problem.op == FMHC_SEAM && seam != nullptr) FMHC_TRY(load_kernel(seam, shared, diag));
   }
   FMHC_TRY(load_kernel(pack_kernels().pack, 0, diag));
   return load_kernel(pack_kernels().fence, 0, diag);

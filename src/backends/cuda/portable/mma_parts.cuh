@@ -23,32 +23,91 @@ struct RowSums {
   float square[2] = {};
 };
 
-__device__ __forceinline__ float square_of(const uint4& raw, float sum) {
-  float x[8];
-  Vec<DeviceBf16>::unpack(raw, x);
+// Eight neighbouring columns of one row as bf16 pieces that add up to the stored value: one for bf16, two for
+// fp16, three for fp32. Infinities and NaN go through the first piece; what is left of them is NaN at worst,
+// as it should be.
+template <typename T>
+struct Operand;
+
+template <>
+struct Operand<DeviceBf16> {
+  static constexpr int kPieces = 1;
+  static constexpr int kLoads = 1;  // of 16 bytes
+  uint4 piece[1];
+
+  __device__ __forceinline__ explicit Operand(const uint4* raw) : piece{raw[0]} {}
+};
+
+template <typename T>
+struct SplitOperand {
+  static constexpr int kPieces = sizeof(T) == 2 ? 2 : 3;
+  static constexpr int kLoads = static_cast<int>(sizeof(T)) / 2;
+  uint4 piece[kPieces];
+
+  __device__ __forceinline__ explicit SplitOperand(const uint4* raw) {
+    constexpr int kWidth = Vec<T>::kWidth;
+    float rest[8];
 #pragma unroll
-  for (int c = 0; c < 8; ++c) sum = fmaf(x[c], x[c], sum);
+    for (int load = 0; load < kLoads; ++load) {
+      float some[kWidth];
+      Vec<T>::unpack(raw[load], some);
+#pragma unroll
+      for (int c = 0; c < kWidth; ++c) rest[load * kWidth + c] = some[c];
+    }
+#pragma unroll
+    for (int index = 0; index < kPieces; ++index) {
+      piece[index] = Vec<DeviceBf16>::pack(rest);
+      float taken[8];
+      Vec<DeviceBf16>::unpack(piece[index], taken);
+#pragma unroll
+      for (int c = 0; c < 8; ++c) rest[c] -= taken[c];
+    }
+  }
+};
+template <>
+struct Operand<DeviceFp16> : SplitOperand<DeviceFp16> {
+  using SplitOperand::SplitOperand;
+};
+template <>
+struct Operand<float> : SplitOperand<float> {
+  using SplitOperand::SplitOperand;
+};
+
+template <typename T>
+__device__ __forceinline__ float square_of(const uint4& raw, float sum) {
+  float x[Vec<T>::kWidth];
+  Vec<T>::unpack(raw, x);
+#pragma unroll
+  for (int c = 0; c < Vec<T>::kWidth; ++c) sum = fmaf(x[c], x[c], sum);
   return sum;
 }
 
-// Chains of up to four steps: the first pieces of fn apart from the others, which are smaller by 2^-8.
+// Chains of up to four steps: the first pieces of both sides apart from the others, which are smaller by
+// 2^-8.
 template <int kPieces, int kTiles>
 struct Chains {
   float first[kTiles][4] = {};
   float rest[kTiles][4] = {};
 
   // One block of 32 columns: `upper` row g, `lower` row g + 8; `weights` is this lane's place in the packed
-  // block.
-  __device__ __forceinline__ void add_block(const uint4& upper, const uint4& lower,
+  // block. Products of pieces that are together smaller than 2^-24 are left out.
+  template <typename T>
+  __device__ __forceinline__ void add_block(const Operand<T>& upper, const Operand<T>& lower,
                                             const unsigned char* weights) {
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
         const uint4 b = *reinterpret_cast<const uint4*>(weights + (piece * kTiles + tile) * 512);
-        float(&c)[4] = piece == 0 ? first[tile] : rest[tile];
-        mma_bf16(c, upper.x, lower.x, upper.y, lower.y, b.x, b.y);
-        mma_bf16(c, upper.z, lower.z, upper.w, lower.w, b.z, b.w);
+#pragma unroll
+        for (int part = 0; part < Operand<T>::kPieces; ++part) {
+          if (part + piece > 2) continue;
+          float(&c)[4] = part + piece == 0 ? first[tile] : rest[tile];
+          const uint4& up = upper.piece[part];
+          const uint4& low = lower.piece[part];
+          mma_bf16(c, up.x, low.x, up.y, low.y, b.x, b.y);
+          mma_bf16(c, up.z, low.z, up.w, low.w, b.z, b.w);
+        }
       }
     }
   }
@@ -116,38 +175,5 @@ struct Exchange {
     }
   }
 };
-
-// fn [N, K] fp32 to fragments: packed[block of 32 columns][piece][tile of 8 logits][lane] of 16 bytes.
-__global__ void __launch_bounds__(256) pack_kernel(const __grid_constant__ PackParams p) {
-  const int64_t work = p.flat / 32 * p.tiles * 32;
-  for (int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; index < work;
-       index += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-    const int lane = static_cast<int>(index % 32);
-    const int tile = static_cast<int>(index / 32 % p.tiles);
-    const int64_t block = index / 32 / p.tiles;
-    const int logit = tile * 8 + lane / 4;
-    uint16_t piece[8][3];
-#pragma unroll
-    for (int c = 0; c < 8; ++c) {
-      const float value = logit < p.logits ? p.fn[logit * p.fn_row + block * 32 + lane % 4 * 8 + c] : 0.0f;
-      split_weight(value, piece[c]);
-    }
-    auto* out = static_cast<uint4*>(p.packed) + block * p.pieces * p.tiles * 32 + tile * 32 + lane;
-#pragma unroll
-    for (int part = 0; part < 3; ++part) {
-      if (part >= p.pieces) break;
-      uint32_t word[4];
-#pragma unroll
-      for (int pair = 0; pair < 4; ++pair) {
-        word[pair] = piece[2 * pair][part] | static_cast<uint32_t>(piece[2 * pair + 1][part]) << 16;
-      }
-      out[part * p.tiles * 32] = {word[0], word[1], word[2], word[3]};
-    }
-  }
-}
-
-// Between the packing and whatever follows: starts only when the packing is complete, so that a dependent
-// launch behind it may read packed weights before it waits.
-__global__ void fence_kernel() {}
 
 }  // namespace fmhc::cuda

@@ -1,8 +1,10 @@
-// project on tensor cores, bf16 streams, hidden a multiple of 64. A CTA owns a slice of K, keeps the slice's
+// project on tensor cores, hidden a multiple of 64. A CTA owns a slice of K, keeps the slice's
 // fn in shared memory and walks over its group of tokens; four warps share 16 tokens, each a quarter of the
 // slice. What is added in which order follows from the slice alone, so a token's bits depend on K and the
 // number of slices only.
 #pragma once
+
+#include <type_traits>
 
 #include "backends/cuda/portable/mma_parts.cuh"
 
@@ -11,7 +13,11 @@ namespace fmhc::cuda {
 // A lane's walk over the streams: 64 columns of rows g and g + 8 a step, quarter by quarter, tile by tile.
 // Sizes are read from the parameters again wherever they are needed: registers are what this kernel is short
 // of.
+template <typename T>
 struct StreamWalk {
+  static constexpr int kLoads = Operand<T>::kLoads;  // 16-byte loads of a lane's eight columns
+  static constexpr int kBytes = static_cast<int>(sizeof(T));
+
   const ProjectParams& p;
   int row_in_group, rows, tokens;  // of row g in tile 0; tokens of the group: rows beyond read the last
   int begin, end;                  // 64-column units of the quarter
@@ -28,25 +34,30 @@ struct StreamWalk {
     for (int half = 0; half < 2; ++half) {
       const int wanted = row_in_group + tile * rows + half * 8;
       const int64_t token = blockIdx.y * p.group_tokens + min(wanted, tokens - 1);
-      row[half] = static_cast<const unsigned char*>(p.residual.data) +
-                  (token * p.residual.token + stream * p.residual.stream) * 2 + place * 128 +
-                  threadIdx.x % 4 * 16;
+      row[half] =
+          static_cast<const unsigned char*>(p.residual.data) +
+          (token * p.residual.token + stream * p.residual.stream + place * 64 + threadIdx.x % 4 * 8) * kBytes;
     }
   }
 
-  // Two blocks of row g, then two of row g + 8.
-  __device__ __forceinline__ void fetch(uint4 (&raw)[4]) {
+  // [row g, row g + 8][block of 32 columns][load].
+  __device__ __forceinline__ void fetch(uint4 (&raw)[2][2][kLoads]) {
     if (tile >= tiles) return;
-    int64_t step = 128;
+    int64_t step = 64;
     if (++place == static_cast<int>(p.hidden / 64)) {
       place = 0;
-      step += (p.residual.stream - p.hidden) * 2;
+      step += p.residual.stream - p.hidden;
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      raw[2 * half] = load_stream(row[half]);
-      raw[2 * half + 1] = load_stream(row[half] + 64);
-      row[half] += step;
+#pragma unroll
+      for (int block = 0; block < 2; ++block) {
+#pragma unroll
+        for (int load = 0; load < kLoads; ++load) {
+          raw[half][block][load] = load_stream(row[half] + block * 32 * kBytes + load * 16);
+        }
+      }
+      row[half] += step * kBytes;
     }
     if (++unit == end) {
       ++tile;
@@ -55,8 +66,12 @@ struct StreamWalk {
   }
 };
 
-template <int kPieces, int kTiles, bool kStaged>
-__global__ void __launch_bounds__(kStaged ? 512 : 256, 1)
+// Threads that the registers allow: the same numbers as in geometry.cpp.
+template <typename T>
+inline constexpr int kProjectThreads = std::is_same_v<T, DeviceBf16> ? 512 : 256;
+
+template <typename T, int kPieces, int kTiles, bool kStaged>
+__global__ void __launch_bounds__(kStaged ? kProjectThreads<T> : 256, 1)
     project_mma_kernel(const __grid_constant__ ProjectParams p) {
   constexpr int kUnitBytes = 2 * kPieces * kTiles * 512;  // packed fn of 64 columns
   constexpr int kDepth = 2;                               // steps in registers, one of them at work
@@ -80,17 +95,17 @@ __global__ void __launch_bounds__(kStaged ? 512 : 256, 1)
   const auto tokens = static_cast<int>(min(p.tokens - blockIdx.y * p.group_tokens, p.group_tokens));
   const int tiles = (tokens + rows - 1) / rows;
   const Range<int> quarter = deal(units, kQuarters, warp % kQuarters);
-  StreamWalk walk{p,
-                  warp / kQuarters * 16 + lane / 4,
-                  rows,
-                  tokens,
-                  slice.begin + quarter.begin,
-                  slice.begin + quarter.end,
-                  quarter.begin < quarter.end ? tiles : 0};
+  StreamWalk<T> walk{p,
+                     warp / kQuarters * 16 + lane / 4,
+                     rows,
+                     tokens,
+                     slice.begin + quarter.begin,
+                     slice.begin + quarter.end,
+                     quarter.begin < quarter.end ? tiles : 0};
   walk.seek();
   wait_for_grids();
   if (p.trigger_late != 0) allow_dependents();
-  uint4 raw[kDepth][4];
+  uint4 raw[kDepth][2][2][Operand<T>::kLoads];
 #pragma unroll
   for (int step = 0; step < kDepth; ++step) walk.fetch(raw[step]);
   if (kStaged) {
@@ -111,12 +126,15 @@ __global__ void __launch_bounds__(kStaged ? 512 : 256, 1)
       if (tile >= tiles) break;
       if (unit < quarter.end) {
         const unsigned char* at = block + static_cast<int64_t>(unit) * kUnitBytes;
-        chains.add_block(raw[step][0], raw[step][2], at);
-        chains.add_block(raw[step][1], raw[step][3], at + kUnitBytes / 2);
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          sums.square[half] = square_of(raw[step][2 * half], sums.square[half]);
-          sums.square[half] = square_of(raw[step][2 * half + 1], sums.square[half]);
+        for (int half_unit = 0; half_unit < 2; ++half_unit) {
+          chains.add_block(Operand<T>(raw[step][0][half_unit]), Operand<T>(raw[step][1][half_unit]),
+                           at + half_unit * kUnitBytes / 2);
+#pragma unroll
+          for (int load = 0; load < Operand<T>::kLoads; ++load) {
+            sums.square[0] = square_of<T>(raw[step][0][half_unit][load], sums.square[0]);
+            sums.square[1] = square_of<T>(raw[step][1][half_unit][load], sums.square[1]);
+          }
         }
         chains.flush(sums);
         walk.fetch(raw[step]);

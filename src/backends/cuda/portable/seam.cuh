@@ -133,9 +133,10 @@ __global__ void __launch_bounds__(kStaged ? 384 : 256, 1)
       }
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        chains.add_block(stream[0][k], stream[1][k], block + k * weight_stream + item * kBlockBytes);
-        sums.square[0] = square_of(stream[0][k], sums.square[0]);
-        sums.square[1] = square_of(stream[1][k], sums.square[1]);
+        chains.add_block(Operand<DeviceBf16>(&stream[0][k]), Operand<DeviceBf16>(&stream[1][k]),
+                         block + k * weight_stream + item * kBlockBytes);
+        sums.square[0] = square_of<DeviceBf16>(stream[0][k], sums.square[0]);
+        sums.square[1] = square_of<DeviceBf16>(stream[1][k], sums.square[1]);
         if (k % 2 == 1) chains.flush(sums);
       }
     }

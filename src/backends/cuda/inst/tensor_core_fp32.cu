@@ -1,0 +1,23 @@
+#include "backends/cuda/kernels.h"
+#include "backends/cuda/portable/project.cuh"
+
+namespace fmhc::cuda {
+namespace {
+
+template <int kPieces>
+TensorCoreKernels kernels_with() {
+  return {reinterpret_cast<const void*>(&project_mma_kernel<float, kPieces, 3, true>),
+          reinterpret_cast<const void*>(&project_mma_kernel<float, kPieces, 1, true>),
+          nullptr,
+          reinterpret_cast<const void*>(&project_mma_kernel<float, kPieces, 3, false>),
+          reinterpret_cast<const void*>(&project_mma_kernel<float, kPieces, 1, false>),
+          nullptr};
+}
+
+}  // namespace
+
+TensorCoreKernels tensor_core_kernels_fp32(int pieces) {
+  return pieces == 3 ? kernels_with<3>() : kernels_with<2>();
+}
+
+}  // namespace fmhc::cuda
