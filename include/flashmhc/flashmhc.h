@@ -137,11 +137,12 @@ typedef struct fmhc_problem {
   int32_t coresident_units;  /* multiprocessors that may wait for one another; 0: no kernel waits across the
                                 grid */
   int32_t pdl;               /* 1: programmatic dependent launch allowed */
-  int32_t align_bytes; /* promised alignment of base addresses and row strides of R, z, y and R'; 0: of one
-                          element */
-  int32_t strided;     /* 1: tensors may have row strides or broadcast streams; 0: all are packed */
-  int64_t hidden;      /* H >= 1 */
-  int64_t max_tokens;  /* the plan serves 0..max_tokens */
+  /* Promised alignment of base addresses and row strides of R, z, y and R'; 0: of one element. From 16 on a
+     packed problem promises 16 bytes for fn, post_in and comb_in as well. */
+  int32_t align_bytes;
+  int32_t strided;    /* 1: tensors may have row strides or broadcast streams; 0: all are packed */
+  int64_t hidden;     /* H >= 1 */
+  int64_t max_tokens; /* the plan serves 0..max_tokens */
   fmhc_consts consts;
 } fmhc_problem;
 

@@ -24,10 +24,11 @@ struct Launch {
 };
 
 struct Traits {
-  int launches = 1;            // device launches of one run
-  double residual_visits = 1;  // how often the streams cross the memory bus
-  double speed = 1;            // of the arithmetic, relative to the backend's peak
-  bool splits_k = false;       // honours split_k > 1
+  int launches = 1;                // device launches of one run
+  double residual_visits = 1;      // how often the streams cross the memory bus
+  double speed = 1;                // of the arithmetic, relative to the backend's peak
+  int64_t max_tokens = INT64_MAX;  // serves token counts up to this
+  bool splits_k = false;           // honours split_k > 1
   // Kernels of one name here give equal bits when the problem is batch_invariant; nullptr: its own.
   const char* arithmetic = nullptr;
 };

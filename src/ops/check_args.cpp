@@ -79,18 +79,24 @@ int32_t check_strides(const Expected& expected, const TensorSpec& spec, const fm
   return FMHC_OK;
 }
 
-// The promise of problem.align_bytes covers the wide tensors of the storage dtype.
+// What problem.align_bytes promises of a tensor: the wide ones in storage dtype as it says; of packed
+// problems also the operands that kernels read in 16-byte pieces.
+int32_t promised_alignment(const Problem& problem, const TensorSpec& spec) {
+  if (spec.layout == Layout::kWide && spec.dtype == DtypeRule::kResidual) return problem.align_bytes;
+  const bool operand = spec.slot == Slot::kFn || spec.slot == Slot::kPostIn || spec.slot == Slot::kCombIn;
+  return problem.strided == 0 && operand && problem.align_bytes >= 16 ? 16 : 0;
+}
+
 int32_t check_alignment(const Expected& expected, const TensorSpec& spec, const fmhc_in& tensor,
                         fmhc_diag* diag) {
-  const int32_t element = max64(dtype_bytes(tensor.dtype), 1) > 1 ? dtype_bytes(tensor.dtype) : 1;
-  const bool promised = spec.layout == Layout::kWide && spec.dtype == DtypeRule::kResidual;
-  const int32_t align =
-      promised && expected.problem.align_bytes > element ? expected.problem.align_bytes : element;
+  const int32_t element = dtype_bytes(tensor.dtype) > 1 ? dtype_bytes(tensor.dtype) : 1;
+  const int32_t promised = promised_alignment(expected.problem, spec);
+  const int32_t align = promised > element ? promised : element;
   if (reinterpret_cast<uintptr_t>(tensor.data) % static_cast<uintptr_t>(align) != 0) {
     return fail(diag, FMHC_INVALID, "%s.data is %p; expected a multiple of %d bytes", slot_name(spec.slot),
                 tensor.data, align);
   }
-  for (int axis = 0; promised && axis + 1 < spec.rank; ++axis) {
+  for (int axis = 0; spec.layout == Layout::kWide && promised > 0 && axis + 1 < spec.rank; ++axis) {
     if (tensor.shape[axis] > 1 && tensor.stride[axis] * element % align != 0) {
       return fail(diag, FMHC_INVALID,
                   "%s.stride[%d] is %" PRId64 " elements; expected a multiple of %d bytes",

@@ -61,6 +61,18 @@ int32_t refuse(const Problem& problem, const Hints& hints, bool named, const Ref
   return fail(diag, FMHC_UNSUPPORTED, "%s: %s", refusal.kernel, refusal.why.text);
 }
 
+// A kernel for few tokens needs company in a plan for many.
+int32_t check_reach(KernelTable kernels, const Problem& problem, const Candidates& candidates,
+                    fmhc_diag* diag) {
+  int64_t most = 0;
+  for (int index = 0; index < candidates.count; ++index) {
+    most = max64(most, kernels[static_cast<size_t>(candidates.kernel[index])].traits.max_tokens);
+  }
+  if (problem.max_tokens <= most) return FMHC_OK;
+  return fail(diag, FMHC_UNSUPPORTED, "%s: problem.max_tokens is %" PRId64 "; serves up to %" PRId64,
+              kernels[static_cast<size_t>(candidates.kernel[0])].name, problem.max_tokens, most);
+}
+
 int32_t find_candidates(KernelTable kernels, const Problem& problem, const Target& target, const Hints& hints,
                         Build build, Candidates* out, fmhc_diag* diag) {
   Refusal refusal;
@@ -84,7 +96,8 @@ int32_t find_candidates(KernelTable kernels, const Problem& problem, const Targe
       refusal = {kernel.name, right_device, why};
     }
   }
-  return out->count > 0 ? FMHC_OK : refuse(problem, hints, named, refusal, diag);
+  if (out->count == 0) return refuse(problem, hints, named, refusal, diag);
+  return check_reach(kernels, problem, *out, diag);
 }
 
 const char* arithmetic_of(const KernelEntry& kernel) {
@@ -104,9 +117,10 @@ struct Chooser {
     Choice best;
     double best_us = 0;
     for (int index = 0; index < candidates.count; ++index) {
+      const KernelEntry& kernel = kernels[static_cast<size_t>(candidates.kernel[index])];
+      if (tokens > kernel.traits.max_tokens) continue;
       const Choice choice = choice_of(kernels, candidates.kernel[index], problem, target, hints, tokens);
-      const double us =
-          predicted_us(kernels[static_cast<size_t>(choice.kernel)], problem, target, tokens, choice.split_k);
+      const double us = predicted_us(kernel, problem, target, tokens, choice.split_k);
       if (best.kernel < 0 || us < best_us) {
         best = choice;
         best_us = us;

@@ -20,6 +20,7 @@ constexpr Shape kHostShapes[] = {
 
 void smoke_case(Device& device, Arena& arena, Judge& judge, const Options& options, const CaseSpec& spec,
                 Figure* figure) {
+  arena.reset();
   Prepared call;
   const Ready ready = prepare(device, arena, spec, &call);
   if (ready == Ready::kAbsent) {
@@ -89,6 +90,38 @@ Result smoke_op(const Options& options, int32_t op, const std::string& name) {
   return figure.finish();
 }
 
+// The kernels whose grid waits for itself: every token count at which their geometry changes, and the cancelling
+// streams that make the norm take its exact way.
+bool resident_part(const Options& options) {
+  Device device(options.device);
+  Arena arena(device, device.is_cuda() ? size_t{1} << 30 : size_t{64} << 20);
+  Judge judge(device, size_t{64} << 20);
+  Figure figure(options, "smoke.resident");
+  uint64_t seed = options.seed;
+  for (const int32_t op : {FMHC_PRE, FMHC_SEAM}) {
+    for (const int64_t hidden : {4096, 5120, 7168}) {
+      for (const int64_t tokens : {1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64}) {
+        for (const int32_t norm : {FMHC_NORM_NONE, FMHC_NORM_ENGINE, FMHC_NORM_UNFUSED}) {
+          CaseSpec spec;
+          spec.problem = make_problem(op, hidden, tokens);
+          spec.problem.norm = norm;
+          spec.problem.norm_weight_dtype = norm == FMHC_NORM_NONE ? 0 : tokens % 2 == 1 ? FMHC_FP32 : FMHC_BF16;
+          spec.problem.coresident_units = 132;
+          spec.problem.pdl = seed % 2 == 1 ? 1 : 0;
+          spec.problem.align_bytes = 16;
+          spec.tokens = tokens;
+          spec.family = tokens % 3 == 0 ? Family::kPeaked : Family::kNormal;
+          spec.pre_mix = tokens % 2 == 0;
+          spec.seed = ++seed;
+          spec.kernel = options.kernel;
+          smoke_case(device, arena, judge, options, spec, &figure);
+        }
+      }
+    }
+  }
+  return figure.finish();
+}
+
 template <int32_t kOp>
 Result smoke_part(const Options& options) {
   return smoke_op(options, kOp, "smoke");
@@ -117,6 +150,7 @@ const std::vector<Part> kParts = {
     {"seam", 5, smoke_part<FMHC_SEAM>},
     {"head", 5, smoke_part<FMHC_HEAD>},
     {"contract", 5, smoke_part<FMHC_CONTRACT>},
+    {"resident", 10, resident_part},
 };
 
 }  // namespace

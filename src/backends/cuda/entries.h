@@ -15,11 +15,18 @@ int32_t fit_seam(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_head_cluster(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_finish(const Problem& problem, const Target& target, fmhc_diag* why);
 
+// Family `decode`: one cooperative launch for few tokens.
+int32_t fit_decode(const Problem& problem, const Target& target, fmhc_diag* why);
+uint32_t decode_config(const Problem& problem, const Target& target, int64_t tokens);
+size_t decode_state_bytes(const Problem& problem, const Target& target);
+
 size_t partials_bytes(const Problem& problem, const Target& target, int64_t tokens, int32_t split_k);
 size_t packed_bytes(const Problem& problem, const Target& target);
 
 using LaunchFn = int32_t(const Launch& launch, fmhc_diag* diag);
 using PrepareFn = int32_t(const Problem& problem, const Target& target, fmhc_diag* diag);
+using InitFn = int32_t(const Problem& problem, const Target& target, void* state, void* stream,
+                       fmhc_diag* diag);
 using PackFn = int32_t(const Problem& problem, const Target& target, const fmhc_in& fn, void* packed,
                        void* stream, fmhc_diag* diag);
 
@@ -52,6 +59,9 @@ FMHC_CUDA_ENTRY(PrepareFn, prepare_vector);
 FMHC_CUDA_ENTRY(PrepareFn, prepare_head_cluster);
 FMHC_CUDA_ENTRY(PrepareFn, prepare_tensor_core);
 FMHC_CUDA_ENTRY(PackFn, pack);
+FMHC_CUDA_ENTRY(LaunchFn, launch_decode);
+FMHC_CUDA_ENTRY(PrepareFn, prepare_decode);
+FMHC_CUDA_ENTRY(InitFn, init_decode_state);
 #undef FMHC_CUDA_ENTRY
 
 }  // namespace fmhc::cuda

@@ -48,6 +48,12 @@ constexpr ErrorClass kErrors[] = {
 int32_t check_stream(cudaStream_t stream, int device, fmhc_diag* diag) {
   // The default streams belong to whatever device is current.
   if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return FMHC_OK;
+  // A capturing stream may not be asked, and was checked by whoever began the capture on it.
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  if (const cudaError_t error = cudaStreamIsCapturing(stream, &capture); error != cudaSuccess) {
+    return fail_cuda(diag, error, "reading the state of args.stream");
+  }
+  if (capture != cudaStreamCaptureStatusNone) return FMHC_OK;
   int owner = -1;
   if (const cudaError_t error = cudaStreamGetDevice(stream, &owner); error != cudaSuccess) {
     return fail_cuda(diag, error, "reading the device of args.stream");
@@ -116,16 +122,23 @@ int32_t Session::enter(const Problem& problem, const Target& target, void* strea
 }
 
 int32_t Session::launch_raw(const void* kernel, const Grid& grid, void** arguments) {
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (overlap_) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (grid.cooperative) {
+    attributes[count].id = cudaLaunchAttributeCooperative;
+    attributes[count++].val.cooperative = 1;
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(grid.blocks_x, grid.blocks_y, 1);
   config.blockDim = dim3(grid.threads, 1, 1);
   config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = stream_;
-  config.attrs = &overlap;
-  config.numAttrs = overlap_ ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = count;
   const cudaError_t error = cudaLaunchKernelExC(&config, kernel, arguments);
   return error == cudaSuccess ? static_cast<int32_t>(FMHC_OK) : fail_cuda(diag_, error, operation_);
 }

@@ -39,6 +39,7 @@ struct Grid {
   unsigned blocks_x, blocks_y;
   unsigned threads;
   size_t shared_bytes;
+  bool cooperative = false;  // all CTAs start together or none does
 };
 
 // One run: enter() once, then launches on the caller's stream. A failed launch is reported, never repeated.

@@ -119,17 +119,17 @@ FMHC_BOTH void scaling_step(const float (&a)[4][4], const float (&w)[4], float e
   }
 }
 
-// In: logits [src][dst]. Out: the mix. For eps within kScalingEpsLeast..Most.
+// For eps within kScalingEpsLeast..Most.
 constexpr float kScalingEpsLeast = 1e-8f;
 constexpr float kScalingEpsMost = 1e-2f;
 
-FMHC_BOTH void sinkhorn_scaling(float (&c)[4][4], int iterations, float eps) {
-  float a[4][4], t[4][4], w[4], x[4] = {1, 1, 1, 1};
+// In: a[src][dst], exponentials with the row maximum subtracted. Out: a with eps, and the vectors of C = a /
+// (w x).
+FMHC_BOTH void scaling_vectors(float (&a)[4][4], int iterations, float eps, float (&w)[4], float (&x)[4]) {
+  float t[4][4];
   FMHC_UNROLL
   for (int j = 0; j < 4; ++j) {
-    const float most = fmaxf(fmaxf(c[j][0], c[j][1]), fmaxf(c[j][2], c[j][3]));
-    FMHC_UNROLL
-    for (int k = 0; k < 4; ++k) a[j][k] = expf(c[j][k] - most);
+    x[j] = 1;
     // softmax + eps = (e + eps s) / s: the row sums start as w.
     w[j] = (a[j][0] + a[j][1]) + (a[j][2] + a[j][3]);
     FMHC_UNROLL
@@ -144,11 +144,23 @@ FMHC_BOTH void sinkhorn_scaling(float (&c)[4][4], int iterations, float eps) {
     scaling_step(a, x, eps, w);
     scaling_step(t, w, eps, x);
   }
+}
+
+// In: logits [src][dst]. Out: the mix.
+FMHC_BOTH void sinkhorn_scaling(float (&c)[4][4], int iterations, float eps) {
+  float w[4], x[4];
+  FMHC_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    const float most = fmaxf(fmaxf(c[j][0], c[j][1]), fmaxf(c[j][2], c[j][3]));
+    FMHC_UNROLL
+    for (int k = 0; k < 4; ++k) c[j][k] = expf(c[j][k] - most);
+  }
+  scaling_vectors(c, iterations, eps, w, x);
   FMHC_UNROLL
   for (int j = 0; j < 4; ++j) {
     const float row = reciprocal(w[j]);
     FMHC_UNROLL
-    for (int k = 0; k < 4; ++k) c[j][k] = a[j][k] * row * reciprocal(x[k]);
+    for (int k = 0; k < 4; ++k) c[j][k] *= row * reciprocal(x[k]);
   }
 }
 
