@@ -247,7 +247,7 @@ FMHC_API int32_t fmhc_plan_explain(const fmhc_problem* problem, const fmhc_targe
 
 FMHC_API size_t fmhc_plan_scratch(const fmhc_plan* plan); /* bytes for max_tokens */
 FMHC_API size_t fmhc_plan_state(const fmhc_plan* plan);
-FMHC_API size_t fmhc_plan_packed(const fmhc_plan* plan); /* 0: reads fn as it is */
+FMHC_API size_t fmhc_plan_packed(const fmhc_plan* plan); /* 0: reads fn as it is; else pass fn and fn_packed */
 FMHC_API int32_t fmhc_plan_split_k(const fmhc_plan* plan,
                                    int64_t tokens); /* 0 for an invalid plan or count */
 FMHC_API const char* fmhc_plan_kernel(const fmhc_plan* plan,

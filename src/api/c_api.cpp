@@ -167,13 +167,17 @@ int32_t fmhc_run(const fmhc_plan* plan, const fmhc_args* given, fmhc_diag* diag)
   int64_t tokens = 0;
   FMHC_TRY(read_tokens(data.problem, args, &tokens, diag));
   const Range& range = data.range_for(tokens);
-  const PlanNeeds needs{data.scratch_bytes, data.state_bytes, data.packed_bytes, data.target.device_kind};
+  const KernelEntry& kernel = kernel_of(range);
+  const Weights weights = data.packed_bytes == 0           ? Weights::kRaw
+                          : kernel.packed_bytes != nullptr ? Weights::kPacked
+                                                           : Weights::kRawOfPacking;
+  const PlanNeeds needs{data.scratch_bytes, data.state_bytes, data.packed_bytes, weights,
+                        data.target.device_kind};
   FMHC_TRY(check_args(data.problem, needs, tokens, range.split_k, args, diag));
   count(Counter::kRuns);
   if (tokens == 0) return FMHC_OK;
   const int32_t splits =
       data.problem.op == FMHC_FINISH ? static_cast<int32_t>(args.dot_mix_in.shape[0]) : range.split_k;
-  const KernelEntry& kernel = kernel_of(range);
   count(Counter::kLaunches, static_cast<uint64_t>(kernel.traits.launches));
   return kernel.launch({data.problem, data.target, args, tokens, splits, range.variant}, diag);
 }

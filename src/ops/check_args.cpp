@@ -20,6 +20,7 @@ struct Expected {
   int64_t tokens;
   int64_t splits;
   size_t packed_bytes;
+  Weights weights;
 };
 
 const TensorSpec* find_spec(const OpSpec& op, Slot slot) {
@@ -110,7 +111,7 @@ int32_t check_tensor(const Expected& expected, const TensorSpec& spec, const fmh
                      fmhc_diag* diag) {
   const char* name = slot_name(spec.slot);
   if (is_absent(tensor)) {
-    if (!requires_tensor(spec, expected.problem, expected.packed_bytes > 0)) return FMHC_OK;
+    if (!requires_tensor(spec, expected.problem, expected.weights)) return FMHC_OK;
     return fail(diag, FMHC_INVALID, "%s is absent; %s needs it", name, expected.op.name);
   }
   const int32_t dtype = required_dtype(spec.dtype, expected.problem);
@@ -130,7 +131,7 @@ int32_t check_unused(const Expected& expected, const fmhc_args& args, fmhc_diag*
   for (int index = 0; index < kSlotCount; ++index) {
     const auto slot = static_cast<Slot>(index);
     const TensorSpec* spec = find_spec(expected.op, slot);
-    if (spec != nullptr && uses(*spec, expected.problem, expected.packed_bytes > 0)) continue;
+    if (spec != nullptr && uses(*spec, expected.problem, expected.weights)) continue;
     if (!is_absent(read_slot(args, slot))) {
       return fail(diag, FMHC_INVALID,
                   "%s is given; %s does not use it with these options: expected NULL and rank 0",
@@ -223,7 +224,7 @@ int32_t read_tokens(const Problem& problem, const fmhc_args& args, int64_t* toke
 int32_t check_args(const Problem& problem, const PlanNeeds& needs, int64_t tokens, int32_t splits,
                    const fmhc_args& args, fmhc_diag* diag) {
   const OpSpec& op = *find_op(problem.op);
-  Expected expected{problem, op, tokens, splits, needs.packed_bytes};
+  Expected expected{problem, op, tokens, splits, needs.packed_bytes, needs.weights};
   if (op.op == FMHC_FINISH) {
     // Any count of partials from one to the number of 64-wide blocks of K is a legal input.
     const int64_t given = args.dot_mix_in.rank == 3 ? args.dot_mix_in.shape[0] : 1;
@@ -236,7 +237,7 @@ int32_t check_args(const Problem& problem, const PlanNeeds& needs, int64_t token
   }
   if (args.flags != 0) return fail(diag, FMHC_INVALID, "args.flags is %u; expected 0", args.flags);
   for (const TensorSpec& spec : op.tensors) {
-    if (uses(spec, problem, needs.packed_bytes > 0)) {
+    if (uses(spec, problem, expected.weights)) {
       FMHC_TRY(check_tensor(expected, spec, read_slot(args, spec.slot), diag));
     }
   }
@@ -252,7 +253,7 @@ int32_t check_weight(const Problem& problem, const fmhc_in& fn, fmhc_diag* diag)
   const OpSpec& op = *find_op(problem.op);
   const TensorSpec* spec = find_spec(op, Slot::kFn);
   if (spec == nullptr) return fail(diag, FMHC_INVALID, "%s has no fn", op.name);
-  return check_tensor({problem, op, 1, 1, 0}, *spec, fn, diag);
+  return check_tensor({problem, op, 1, 1, 0, Weights::kRaw}, *spec, fn, diag);
 }
 
 }  // namespace fmhc

@@ -11,6 +11,7 @@ struct PlanNeeds {
   size_t scratch_bytes = 0;
   size_t state_bytes = 0;
   size_t packed_bytes = 0;
+  Weights weights = Weights::kRaw;
   int32_t device_kind = FMHC_CPU;
 };
 

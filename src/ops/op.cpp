@@ -48,10 +48,10 @@ int64_t extent(Dim dim, const Problem& problem, int64_t tokens, int64_t splits, 
   return 0;
 }
 
-bool requires_tensor(const TensorSpec& spec, const Problem& problem, bool packed) {
+bool requires_tensor(const TensorSpec& spec, const Problem& problem, Weights weights) {
   switch (spec.use) {
     case Use::kYes:
-      return !(packed && spec.slot == Slot::kFn);
+      return !(weights == Weights::kPacked && spec.slot == Slot::kFn);
     case Use::kMay:
       return false;
     case Use::kIfCarried:
@@ -60,14 +60,15 @@ bool requires_tensor(const TensorSpec& spec, const Problem& problem, bool packed
     case Use::kIfNorm:
       return problem.norm != FMHC_NORM_NONE;
     case Use::kIfPacked:
-      return packed;
+      return weights == Weights::kPacked;
   }
   return false;
 }
 
-bool uses(const TensorSpec& spec, const Problem& problem, bool packed) {
+bool uses(const TensorSpec& spec, const Problem& problem, Weights weights) {
+  if (spec.use == Use::kIfPacked) return weights != Weights::kRaw;
   return spec.use == Use::kMay || spec.use == Use::kIfCarriedElseMay || spec.slot == Slot::kFn ||
-         requires_tensor(spec, problem, packed);
+         requires_tensor(spec, problem, weights);
 }
 
 int32_t required_dtype(DtypeRule rule, const Problem& problem) {
@@ -90,7 +91,7 @@ Traffic ideal_traffic(const Problem& problem, int64_t tokens) {
   Traffic traffic{};
   const OpSpec* op = find_op(problem.op);
   for (const TensorSpec& spec : op->tensors) {
-    if (!requires_tensor(spec, problem, false)) continue;
+    if (!requires_tensor(spec, problem, Weights::kRaw)) continue;
     double elements = 1;
     for (int axis = 0; axis < spec.rank; ++axis) {
       elements *= static_cast<double>(extent(spec.dims[axis], problem, tokens, 1, 0));

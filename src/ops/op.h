@@ -65,6 +65,13 @@ struct OpSpec {
   std::span<const TensorSpec> tensors;
 };
 
+// In which form a run reads fn. A plan may pack it for some token counts and read it as it is for others.
+enum class Weights : uint8_t {
+  kRaw,           // the plan does not pack
+  kPacked,        // this run reads fn_packed
+  kRawOfPacking,  // the plan packs, but not for this run
+};
+
 // nullptr for an unknown operator.
 const OpSpec* find_op(int32_t op);
 std::span<const OpSpec* const> all_ops();
@@ -81,8 +88,8 @@ constexpr int64_t flat_width(const Problem& problem) {
 // The extent of a dimension; kSplits is free (-1) where the caller chooses it.
 int64_t extent(Dim dim, const Problem& problem, int64_t tokens, int64_t splits, int64_t packed_bytes);
 
-bool uses(const TensorSpec& spec, const Problem& problem, bool packed);
-bool requires_tensor(const TensorSpec& spec, const Problem& problem, bool packed);
+bool uses(const TensorSpec& spec, const Problem& problem, Weights weights);
+bool requires_tensor(const TensorSpec& spec, const Problem& problem, Weights weights);
 int32_t required_dtype(DtypeRule rule, const Problem& problem);
 
 // Ideal traffic, derived from the tensor table: every tensor once, and the arithmetic of section "cost" in
