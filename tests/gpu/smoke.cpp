@@ -92,7 +92,7 @@ Result smoke_op(const Options& options, int32_t op, const std::string& name) {
 
 // The kernels whose grid waits for itself: every token count at which their geometry changes, and the cancelling
 // streams that make the norm take its exact way.
-bool resident_part(const Options& options) {
+Result resident_part(const Options& options) {
   Device device(options.device);
   Arena arena(device, device.is_cuda() ? size_t{1} << 30 : size_t{64} << 20);
   Judge judge(device, size_t{64} << 20);
