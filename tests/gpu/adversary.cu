@@ -79,8 +79,11 @@ void launch_early_reader(cudaStream_t stream, const CopyList& copies, const Copy
   FMHC_CUDA(cudaLaunchKernelEx(&config, early_reader_kernel, copies, to_poison));
 }
 
-void launch_busy(cudaStream_t stream, uint64_t ns, int blocks) {
-  busy_kernel<<<static_cast<unsigned>(blocks), 128, 0, stream>>>(ns);
+void launch_busy(cudaStream_t stream, uint64_t ns, int units) {
+  constexpr int kSharedBytes =
+      200 * 1024;  // of 227 KB: no second block of anyone with more than a little fits beside
+  FMHC_CUDA(cudaFuncSetAttribute(busy_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
+  busy_kernel<<<static_cast<unsigned>(units), 1024, kSharedBytes, stream>>>(ns);
   FMHC_CUDA(cudaGetLastError());
 }
 

@@ -18,7 +18,7 @@ struct Options {
   std::string out;     // directory of the JSON lines; empty: standard output alone
   std::string kernel;  // hint for every plan
   double seconds = 0;  // 0: the subcommand's own limit
-  int64_t cases = 10000;
+  int64_t cases = 20000;
   uint64_t seed = 20261201;
   int64_t only = -1;    // fuzz: this case alone
   bool strict = false;  // bounds of double arithmetic, for the reference backend

@@ -25,6 +25,8 @@ struct Bed {
   // Prepares, runs, compares, looks at the guards.
   void check(Figure* figure, const CaseSpec& spec);
   bool launch(Figure* figure, const Prepared& call);  // false and a failure when fmhc_run refuses
+  // No unit, and all of them: kernels whose grid waits for itself take part only in the second.
+  std::vector<int32_t> unit_choices() const;
 };
 
 inline constexpr int32_t kAllOps[] = {FMHC_EXPAND, FMHC_PROJECT, FMHC_FINISH, FMHC_PRE,
@@ -42,6 +44,8 @@ Result test_invariant(const Options& options);
 Result test_repeat(const Options& options);
 Result test_isolation(const Options& options);
 Result test_streams(const Options& options);
+Result test_tokens(const Options& options);
+Result test_busy(const Options& options);
 Result test_graph(const Options& options);
 Result test_empty(const Options& options);
 Result test_pdl(const Options& options);

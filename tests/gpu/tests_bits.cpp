@@ -71,6 +71,7 @@ Result test_invariant(const Options& options) {
         spec.problem.strided = op == FMHC_FINISH;  // one token of the partials is a strided view
         spec.problem.projection = projects(op) && seed % 2 == 0 ? FMHC_CLASS_F : spec.problem.projection;
         spec.problem.pdl = seed % 3 == 0;
+        spec.problem.coresident_units = seed % 5 < 2 ? bed.unit_choices().back() : 0;
         spec.pre_mix = true;
         invariance_case(&bed, &arena_one, &figure, spec);
       }
@@ -89,7 +90,8 @@ Result test_isolation(const Options& options) {
     for (const int64_t tokens : {int64_t{2}, int64_t{17}, int64_t{33}, int64_t{64}, int64_t{130}}) {
       for (const int64_t hidden : {int64_t{256}, int64_t{4096}}) {
         if (bed.late() || (!bed.device.is_cuda() && (hidden > 256 || tokens > 33))) continue;
-        const CaseSpec spec = make_case(op, hidden, tokens, ++seed);
+        CaseSpec spec = make_case(op, hidden, tokens, ++seed);
+        spec.problem.coresident_units = seed % 2 == 0 ? bed.unit_choices().back() : 0;
         Prepared clean;
         Prepared dirty;
         if (!bed.ready(&figure, &bed.arena, spec, &clean) || !bed.ready(&figure, &arena_other, spec, &dirty))
@@ -123,12 +125,36 @@ Result test_isolation(const Options& options) {
   return figure.finish();
 }
 
-// The same call again and again while other streams are busy.
+namespace {
+
+// The same call `repeats` times while other streams are busy.
+void repeat_case(Bed* bed, Figure* figure, const CaseSpec& spec, int64_t repeats,
+                 const std::vector<std::unique_ptr<Device>>& busy, float* sink) {
+  Prepared call;
+  if (!bed->ready(figure, &bed->arena, spec, &call)) return;
+  SumLog sums(bed->device, repeats);
+  for (int64_t i = 0; i < repeats; ++i) {
+    for (const auto& other : busy) launch_foreign(*other, sink);
+    poison_outputs(bed->device, call);
+    if (!bed->launch(figure, call)) return;
+    sum_outputs(bed->device, call, sums.next());
+  }
+  const std::vector<uint64_t> read = sums.read();
+  const int64_t unequal = sums.count_unequal(read.front());
+  if (unequal == 0) {
+    figure->pass(repeats);
+  } else {
+    figure->fail(call.kernel + ": " + describe(spec),
+                 std::to_string(unequal) + " of " + std::to_string(repeats) + " runs gave other bits");
+  }
+}
+
+}  // namespace
+
 Result test_repeat(const Options& options) {
   Bed bed(options);
   const bool cuda = bed.device.is_cuda();
   Figure figure(options, "run to run");
-  const int64_t repeats = cuda ? 300 : 5;
   std::vector<std::unique_ptr<Device>> busy;
   for (int i = 0; cuda && i < 3; ++i) busy.push_back(std::make_unique<Device>(options.device));
   auto* sink = static_cast<float*>(bed.device.allocate(256));
@@ -136,35 +162,19 @@ Result test_repeat(const Options& options) {
   for (const int32_t op : kAllOps) {
     for (const int64_t tokens : {int64_t{1}, int64_t{33}, int64_t{64}, int64_t{200}, int64_t{700}}) {
       for (const int64_t hidden : {int64_t{4096}, int64_t{7168}}) {
-        if (bed.late()) {
-          figure.fail("time", "not all cases ran");
-          bed.device.release(sink);
-          return figure.finish();
-        }
-        CaseSpec spec = make_case(op, cuda ? hidden : hidden / 64, cuda ? tokens : tokens % 10, ++seed);
-        spec.problem.pdl = seed % 2 == 0;
-        Prepared call;
-        if (!bed.ready(&figure, &bed.arena, spec, &call)) continue;
-        SumLog sums(bed.device, repeats);
-        for (int64_t i = 0; i < repeats; ++i) {
-          for (auto& other : busy) launch_foreign(*other, sink);
-          poison_outputs(bed.device, call);
-          if (!bed.launch(&figure, call)) break;
-          sum_outputs(bed.device, call, sums.next());
-        }
-        const std::vector<uint64_t> read = sums.read();
-        const int64_t unequal = read.empty() ? 1 : sums.count_unequal(read.front());
-        if (unequal == 0) {
-          figure.pass(static_cast<int64_t>(read.size()));
-        } else {
-          figure.fail(
-              call.kernel + ": " + describe(spec),
-              std::to_string(unequal) + " of " + std::to_string(read.size()) + " runs gave other bits");
+        for (const int32_t units : bed.unit_choices()) {
+          if (bed.late()) {
+            figure.fail("time", "not all cases ran");
+            return figure.finish();
+          }
+          CaseSpec spec = make_case(op, cuda ? hidden : hidden / 64, cuda ? tokens : tokens % 10, ++seed);
+          spec.problem.pdl = seed % 4 < 2;
+          spec.problem.coresident_units = units;
+          repeat_case(&bed, &figure, spec, cuda ? 200 : 5, busy, sink);
         }
       }
     }
   }
-  bed.device.release(sink);
   return figure.finish();
 }
 
@@ -191,6 +201,7 @@ Result test_streams(const Options& options) {
       const int64_t tokens = cuda ? 1 + static_cast<int64_t>(seed * 37 % 150) : 5;
       CaseSpec spec = make_case(op, cuda ? (mix % 2 == 0 ? 4096 : 1280) : 64, tokens, seed);
       spec.problem.pdl = mix % 2;
+      spec.problem.coresident_units = mix % 3 == 0 ? lane.bed.unit_choices().back() : 0;
       if (lane.bed.ready(&figure, &lane.bed.arena, spec, &lane.call)) active.push_back(&lane);
     }
     std::vector<std::unique_ptr<SumLog>> logs;

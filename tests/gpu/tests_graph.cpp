@@ -56,18 +56,21 @@ std::vector<std::unique_ptr<Captured>> capture_all(Bed* bed, Figure* figure) {
   uint64_t seed = bed->options.seed;
   for (const int32_t op : {FMHC_PRE, FMHC_SEAM, FMHC_POST, FMHC_HEAD, FMHC_PROJECT, FMHC_FINISH}) {
     for (const int64_t tokens : {int64_t{1}, int64_t{8}, int64_t{64}, int64_t{160}}) {
-      auto one = std::make_unique<Captured>(bed->device, 64 * kMiB);
-      CaseSpec spec = make_case(op, tokens == 8 ? 7168 : 4096, tokens, ++seed);
-      spec.problem.max_tokens = 512;
-      spec.problem.pdl = seed % 2 == 0;
-      if (!bed->ready(figure, &one->arena, spec, &one->call) || !bed->launch(figure, one->call)) continue;
-      one->want = sum_now(bed->device, one->call);
-      std::string error;
-      if (!one->capture(&error)) {
-        figure->fail(one->call.kernel + ": " + describe(spec), "in capture: " + error);
-        continue;
+      for (const int32_t units : bed->unit_choices()) {
+        auto one = std::make_unique<Captured>(bed->device, 64 * kMiB);
+        CaseSpec spec = make_case(op, tokens == 8 ? 7168 : 4096, tokens, ++seed);
+        spec.problem.max_tokens = 512;
+        spec.problem.pdl = seed % 4 < 2;
+        spec.problem.coresident_units = units;
+        if (!bed->ready(figure, &one->arena, spec, &one->call) || !bed->launch(figure, one->call)) continue;
+        one->want = sum_now(bed->device, one->call);
+        std::string error;
+        if (!one->capture(&error)) {
+          figure->fail(one->call.kernel + ": " + describe(spec), "in capture: " + error);
+          continue;
+        }
+        graphs.push_back(std::move(one));
       }
-      graphs.push_back(std::move(one));
     }
   }
   return graphs;
@@ -150,6 +153,57 @@ Result test_empty(const Options& options) {
   return figure.finish();
 }
 
+namespace {
+
+constexpr uint64_t kSleepNs = 100000;
+constexpr int64_t kPairs = 40;
+
+// Late writer, call, early reader; `staging` holds copies of the inputs and takes the outputs.
+void pdl_case(Bed* bed, Arena* staging, Figure* figure, const CaseSpec& spec) {
+  Prepared call;
+  if (!bed->ready(figure, &bed->arena, spec, &call) || !bed->launch(figure, call)) return;
+  const uint64_t want = sum_now(bed->device, call);
+  staging->reset();
+  CopyList inputs;
+  CopyList outputs;
+  CopyList poison;
+  Prepared copied = call;
+  for (int index = 0; index < kSlots; ++index) {
+    const View& view = call.view[index];
+    const bool weight = index == kFn || index == kScale || index == kBase || index == kNormWeight;
+    if (view.data == nullptr || weight) continue;
+    const int64_t bytes = view.count() * element_bytes(view.dtype);
+    char* copy = staging->take(static_cast<size_t>(bytes));
+    if (slots()[static_cast<size_t>(index)].in != nullptr) {
+      bed->device.copy_within(copy, view.data, static_cast<size_t>(bytes));
+      inputs.add(view.data, copy, bytes);
+      poison.add(view.data, nullptr, bytes);
+    } else {
+      outputs.add(copy, view.data, bytes);
+      copied.view[index].data = copy;
+    }
+  }
+  SumLog sums(bed->device, kPairs);
+  for (int64_t pair = 0; pair < kPairs; ++pair) {
+    poison_outputs(bed->device, call);
+    poison_outputs(bed->device, copied);
+    launch_late_writer(bed->device.stream(), inputs, pair % 4 == 3 ? 0 : kSleepNs);
+    if (!bed->launch(figure, call)) return;
+    launch_early_reader(bed->device.stream(), outputs, poison);
+    sum_outputs(bed->device, copied, sums.next());
+  }
+  const int64_t unequal = sums.count_unequal(want);
+  if (unequal == 0) {
+    figure->pass(2 * kPairs);
+  } else {
+    figure->fail(call.kernel + ": " + describe(spec), std::to_string(unequal) + " of " +
+                                                          std::to_string(kPairs) +
+                                                          " chains gave other results than a call alone");
+  }
+}
+
+}  // namespace
+
 // A predecessor that releases the call at once and writes its inputs 100 us later; a successor that starts
 // early, reads the outputs and destroys the inputs. What the call reads too early is NaN.
 Result test_pdl(const Options& options) {
@@ -157,56 +211,18 @@ Result test_pdl(const Options& options) {
   Bed bed(options, 512 * kMiB);
   Arena staging(bed.device, 512 * kMiB);
   Figure figure(options, "programmatic launch pairs");
-  constexpr uint64_t kSleepNs = 100000;
-  constexpr int64_t kPairs = 40;
   uint64_t seed = options.seed;
   for (const int32_t op : kAllOps) {
-    for (const int64_t tokens : {int64_t{1}, int64_t{16}, int64_t{64}, int64_t{300}}) {
-      if (bed.late()) {
-        figure.fail("time", "not all pairs ran");
-        return figure.finish();
-      }
-      CaseSpec spec = make_case(op, tokens == 16 ? 7168 : 4096, tokens, ++seed);
-      spec.problem.pdl = 1;
-      Prepared call;
-      if (!bed.ready(&figure, &bed.arena, spec, &call) || !bed.launch(&figure, call)) continue;
-      const uint64_t want = sum_now(bed.device, call);
-      staging.reset();
-      CopyList inputs;
-      CopyList outputs;
-      CopyList poison;
-      Prepared copied = call;
-      for (int index = 0; index < kSlots; ++index) {
-        const View& view = call.view[index];
-        const bool weight = index == kFn || index == kScale || index == kBase || index == kNormWeight;
-        if (view.data == nullptr || weight) continue;
-        const int64_t bytes = view.count() * element_bytes(view.dtype);
-        char* copy = staging.take(static_cast<size_t>(bytes));
-        if (slots()[index].in != nullptr) {
-          bed.device.copy_within(copy, view.data, static_cast<size_t>(bytes));
-          inputs.add(view.data, copy, bytes);
-          poison.add(view.data, nullptr, bytes);
-        } else {
-          outputs.add(copy, view.data, bytes);
-          copied.view[index].data = copy;
+    for (const int64_t tokens : {int64_t{1}, int64_t{16}, int64_t{64}, int64_t{300}, int64_t{2000}}) {
+      for (const int32_t units : bed.unit_choices()) {
+        if (bed.late()) {
+          figure.fail("time", "not all pairs ran");
+          return figure.finish();
         }
-      }
-      SumLog sums(bed.device, kPairs);
-      for (int64_t pair = 0; pair < kPairs; ++pair) {
-        poison_outputs(bed.device, call);
-        poison_outputs(bed.device, copied);
-        launch_late_writer(bed.device.stream(), inputs, pair % 4 == 3 ? 0 : kSleepNs);
-        if (!bed.launch(&figure, call)) return figure.finish();
-        launch_early_reader(bed.device.stream(), outputs, poison);
-        sum_outputs(bed.device, copied, sums.next());
-      }
-      const int64_t unequal = sums.count_unequal(want);
-      if (unequal == 0) {
-        figure.pass(2 * kPairs);
-      } else {
-        figure.fail(call.kernel + ": " + describe(spec), std::to_string(unequal) + " of " +
-                                                             std::to_string(kPairs) +
-                                                             " chains gave other results than a call alone");
+        CaseSpec spec = make_case(op, tokens == 16 ? 7168 : 4096, tokens, ++seed);
+        spec.problem.pdl = 1;
+        spec.problem.coresident_units = units;
+        pdl_case(&bed, &staging, &figure, spec);
       }
     }
   }

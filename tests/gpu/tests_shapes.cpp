@@ -40,6 +40,11 @@ bool Bed::ready(Figure* figure, Arena* own_arena, const CaseSpec& spec, Prepared
   return false;
 }
 
+std::vector<int32_t> Bed::unit_choices() const {
+  if (!device.is_cuda()) return {0};
+  return {0, device.target().num_units};
+}
+
 bool Bed::launch(Figure* figure, const Prepared& call) {
   fmhc_diag diag{};
   if (run(device, call, &diag) == FMHC_OK) return true;
