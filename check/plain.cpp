@@ -32,8 +32,11 @@ int64_t PlainFp32::chain(const Case& call) {
 double PlainFp32::stored(float value) const {
   return round_to(widen(value), call_.problem.residual_dtype);
 }
+float PlainFp32::multiply_add(float a, float b, float sum) const {
+  return std::fma(a, b, sum);
+}
 float PlainFp32::add_output(float post, float z, float sum) const {
-  return std::fma(post, z, sum);
+  return multiply_add(post, z, sum);
 }
 size_t PlainFp32::comb_entry(size_t source, size_t destination) const {
   return source * streams_ + destination;
@@ -140,7 +143,7 @@ void PlainFp32::collapse(const Values& mix) {
     std::vector<float> row(hidden_);
     for (size_t h = 0; h < hidden_; ++h) {
       for (size_t j = 0; j < streams_; ++j) {
-        row[h] = std::fma(coefficient(narrow(mix[t * streams_ + j])), residual(t, j, h), row[h]);
+        row[h] = multiply_add(coefficient(narrow(mix[t * streams_ + j])), residual(t, j, h), row[h]);
       }
     }
     if (call_.problem.norm != FMHC_NORM_NONE) normalise(&row);
@@ -167,7 +170,7 @@ void PlainFp32::post() {
         float sum = 0;
         for (size_t j = 0; j < streams_; ++j) {
           const float entry = narrow(call_.in.comb_in[t * streams_ * streams_ + comb_entry(j, k)]);
-          sum = std::fma(coefficient(entry), residual(t, j, h), sum);
+          sum = multiply_add(coefficient(entry), residual(t, j, h), sum);
         }
         const float weight_of_output = coefficient(narrow(call_.in.post_in[t * streams_ + k]));
         sum = add_output(weight_of_output, narrow(call_.in.sublayer_output[t * hidden_ + h]), sum);

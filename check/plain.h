@@ -20,10 +20,11 @@ class PlainFp32 {
   static int64_t chain(const Case& call);
 
  protected:
-  virtual double stored(float value) const;                        // what storage keeps
-  virtual float weight(float fn) const { return fn; }              // an element of fn
-  virtual float partial(float lane) const { return lane; }         // a lane's sum
-  virtual float coefficient(float value) const { return value; }   // before it multiplies a row
+  virtual double stored(float value) const;                       // what storage keeps
+  virtual float weight(float fn) const { return fn; }             // an element of fn
+  virtual float partial(float lane) const { return lane; }        // a lane's sum
+  virtual float coefficient(float value) const { return value; }  // before it multiplies a row
+  virtual float multiply_add(float a, float b, float sum) const;
   virtual float add_output(float post, float z, float sum) const;  // sum + post * z
   virtual size_t comb_entry(size_t source, size_t destination) const;
   virtual bool unrounded_square() const;  // the norm's square sum is of the unrounded row

@@ -31,6 +31,9 @@ class Faulty : public PlainFp32 {
     if (fault_ == Fault::kBf16Coefficients) return bf16(value);
     return fault_ == Fault::kTf32Coefficients ? cut(value, 10) : value;
   }
+  float multiply_add(float a, float b, float sum) const override {
+    return fault_ == Fault::kRoundedProducts ? a * b + sum : PlainFp32::multiply_add(a, b, sum);
+  }
   float add_output(float post, float z, float sum) const override {
     return fault_ == Fault::kPrescaledOutput ? sum + bf16(post * z) : PlainFp32::add_output(post, z, sum);
   }

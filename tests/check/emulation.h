@@ -20,6 +20,7 @@ enum class Fault : uint8_t {
   kPrescaledOutput,   // post * z rounded to storage before the sum
   kNormOfOther,       // the RMSNorm of the other mode
   kUnroundedNorm,     // product of the unrounded row
+  kRoundedProducts,   // no fused multiply-add: legal where that is declared
 };
 
 // Outputs of pre, post, head or contract.

@@ -133,6 +133,20 @@ TEST(Bounds, EverySeededFaultIsCaught) {
   EXPECT_EQ(faults.size(), 10U);
 }
 
+// fp32 storage is held against a chain of the kernel's own kind: without fused multiply-adds the error is
+// larger, and only a kernel that declares so may make it.
+TEST(Bounds, RoundedProductsMustBeDeclared) {
+  const Case call = random_case(FMHC_POST, {.dtype = FMHC_FP32}, 6);
+  const Tensors got = emulate(call, Fault::kRoundedProducts);
+  Options options;
+  options.arithmetic = arithmetic_of("cpu.avx2.post", 2048);
+  EXPECT_STREQ(check_outputs(call, got, options).find("residual_out")->failed_rule(),
+               "rms error to the plain chain's");
+  options.arithmetic = arithmetic_of("cpu.sse4.post", 2048);
+  EXPECT_TRUE(check_outputs(call, got, options).passed());
+  EXPECT_TRUE(check_outputs(call, emulate(call), options).passed());
+}
+
 TEST(Bounds, DamagedCoefficientsAreNamed) {
   const Case call = random_case(FMHC_PRE, {.tokens = 8, .hidden = 256}, 3);
   const Tensors good = emulate(call);

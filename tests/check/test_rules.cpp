@@ -106,6 +106,21 @@ TEST(Rules, EqualAndCount) {
   EXPECT_EQ(failed(shorter), "element count");
 }
 
+TEST(Rules, NormShowsTheFarthestElement) {
+  const Values wanted = {3, 4, 0, 0};
+  TensorReport within, beyond, nan;
+  compare_norm({3, 4, 0.3, -0.4}, wanted, 0.1001, &within);
+  EXPECT_EQ(failed(within), "");
+  EXPECT_DOUBLE_EQ(within.relative_norm, 0.1);
+  EXPECT_EQ(within.worst, 3);
+  compare_norm({3, 4, 0.3, -0.4}, wanted, 0.099, &beyond);
+  EXPECT_EQ(failed(beyond), "relative norm");
+  EXPECT_GT(beyond.ratio, 1);
+  compare_norm({3, 4, kNan, 0.1}, wanted, 0.5, &nan);
+  EXPECT_EQ(failed(nan), "nan and infinity");
+  EXPECT_EQ(nan.worst, 2);
+}
+
 TEST(Rules, OneSidedRoundingIsSeen) {
   const Values wanted = normal_values(4096);
   const Values none(4096, 0), size = magnitudes(wanted);
