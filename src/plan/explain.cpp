@@ -131,10 +131,11 @@ void write_candidates(const Question& question, Build build, JsonWriter& json) {
     json.key("kernel").text(kernel.name).key("backend").text(kernel.backend);
     json.key("not_built").text(kernel.not_built).key("eligible").boolean(code == FMHC_OK);
     if (code == FMHC_OK) {
+      const int64_t served = min64(tokens, kernel.traits.max_tokens);
       const Choice choice =
-          choice_of(question.kernels, index, question.problem, question.target, question.hints, tokens);
-      json.key("split_k").integer(choice.split_k);
-      json.key("predicted_us").number(question.us(index, tokens, choice.split_k));
+          choice_of(question.kernels, index, question.problem, question.target, question.hints, served);
+      json.key("tokens").integer(served).key("split_k").integer(choice.split_k);
+      json.key("predicted_us").number(question.us(index, served, choice.split_k));
     } else {
       json.key("reason").text(why.text);
     }

@@ -11,8 +11,9 @@
 //   scratch_bytes, state_bytes, packed_bytes
 //   ranges      [{from, to, kernel, backend, split_k, variant, predicted_us at `to`}]
 //   candidates  every kernel of the operator, in table order: {kernel, backend, not_built (null, or why),
-//   eligible, and
-//               split_k, predicted_us at max_tokens, or reason}
+//   eligible,
+//               and reason, or tokens (max_tokens, or fewer where the kernel serves no more), split_k and
+//               predicted_us for that many}
 #pragma once
 
 #include "plan/planner.h"

@@ -61,13 +61,18 @@ int32_t refuse(const Problem& problem, const Hints& hints, bool named, const Ref
   return fail(diag, FMHC_UNSUPPORTED, "%s: %s", refusal.kernel, refusal.why.text);
 }
 
-// A kernel for few tokens needs company in a plan for many.
-int32_t check_reach(KernelTable kernels, const Problem& problem, const Candidates& candidates,
-                    fmhc_diag* diag) {
+int64_t reach(KernelTable kernels, const Candidates& candidates) {
   int64_t most = 0;
   for (int index = 0; index < candidates.count; ++index) {
     most = max64(most, kernels[static_cast<size_t>(candidates.kernel[index])].traits.max_tokens);
   }
+  return most;
+}
+
+// A kernel for few tokens needs company in a plan for many.
+int32_t check_reach(KernelTable kernels, const Problem& problem, const Candidates& candidates,
+                    fmhc_diag* diag) {
+  const int64_t most = reach(kernels, candidates);
   if (problem.max_tokens <= most) return FMHC_OK;
   return fail(diag, FMHC_UNSUPPORTED, "%s: problem.max_tokens is %" PRId64 "; serves up to %" PRId64,
               kernels[static_cast<size_t>(candidates.kernel[0])].name, problem.max_tokens, most);
@@ -133,7 +138,8 @@ struct Chooser {
   // arithmetic of one of them stay, and that one is chosen at a fixed token count.
   void keep_one_arithmetic() {
     constexpr int64_t kReferenceTokens = 1024;
-    const char* kept = arithmetic_of(kernels[static_cast<size_t>(at(kReferenceTokens).kernel)]);
+    const int64_t tokens = min64(kReferenceTokens, reach(kernels, candidates));
+    const char* kept = arithmetic_of(kernels[static_cast<size_t>(at(tokens).kernel)]);
     int count = 0;
     for (int index = 0; index < candidates.count; ++index) {
       const int kernel = candidates.kernel[index];
@@ -253,7 +259,10 @@ int32_t choose_kernels(KernelTable kernels, const Problem& problem, const Target
   FMHC_TRY(check_hints(problem, hints, diag));
   Chooser chooser{kernels, problem, target, hints, {}};
   FMHC_TRY(find_candidates(kernels, problem, target, hints, build, &chooser.candidates, diag));
-  if (problem.batch_invariant != 0) chooser.keep_one_arithmetic();
+  if (problem.batch_invariant != 0) {
+    chooser.keep_one_arithmetic();
+    FMHC_TRY(check_reach(kernels, problem, chooser.candidates, diag));
+  }
   *out = PlanData{};
   out->build_id = build_id();
   out->problem = problem;

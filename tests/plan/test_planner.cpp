@@ -155,6 +155,30 @@ TEST(Planner, BatchInvariantPlansKeepOneArithmetic) {
   EXPECT_EQ(invariant, std::set<std::string>{"cuda.sm90.pre.split"});
 }
 
+// A kernel for few tokens is one range of a plan for many, stands alone in a plan for few, and is refused
+// beyond its reach, batch-invariant or not.
+TEST(Planner, KernelsForFewTokens) {
+  KernelEntry kernels[] = {
+      test::row("cuda.decode.pre", FMHC_PRE, FMHC_CUDA, {.max_tokens = 64}),
+      test::row("cuda.portable.pre", FMHC_PRE, FMHC_CUDA, {.residual_visits = 2, .speed = 0.1})};
+  const Target target = test::named_target("h200");
+  for (const int32_t invariant : {0, 1}) {
+    for (const int64_t most : {1, 64, 65, 4096}) {
+      Problem problem = test::problem_of(FMHC_PRE, most);
+      problem.batch_invariant = invariant;
+      PlanData plan;
+      ASSERT_EQ(choose_kernels(kernels, problem, target, {}, Build::kThisBuild, &plan, nullptr), FMHC_OK);
+      EXPECT_EQ(plan.range_for(1).kernel, invariant);  // one arithmetic: that of the kernel for all counts
+      EXPECT_EQ(plan.range_for(most).kernel, invariant != 0 || most > 64 ? 1 : 0);
+      fmhc_diag diag{};
+      const Hints hints{0, 0, "cuda.decode"};
+      EXPECT_EQ(choose_kernels(kernels, problem, target, hints, Build::kThisBuild, &plan, &diag),
+                most > 64 ? FMHC_UNSUPPORTED : FMHC_OK);
+      EXPECT_EQ(std::strstr(diag.text, "serves up to 64") != nullptr, most > 64);
+    }
+  }
+}
+
 struct Refused {
   const char* target;
   Hints hints;

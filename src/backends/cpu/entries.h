@@ -41,7 +41,7 @@ constexpr KernelEntry entry(const char* name, int32_t op) {
   row.backend = "cpu";
   row.op = op;
   row.device_kind = FMHC_CPU;
-  row.traits = {1, 1, info_of(kIsa).speed, op == FMHC_PROJECT};
+  row.traits = {.speed = info_of(kIsa).speed, .splits_k = op == FMHC_PROJECT};
   row.not_built = is_built(kIsa) ? nullptr : info_of(kIsa).not_built;
   row.fit = fit_with<kIsa>;
   row.launch = is_built(kIsa) ? launch_with<kIsa, kLaunch> : nullptr;
