@@ -207,8 +207,9 @@ Result bench_part(const Options& options, const std::string& op) {
   Session session(options, "bench.jsonl");
   fmhc_problem probe{};
   if (!parse_op(op, &probe)) die("unknown operator", op.c_str());
-  for (const std::string& projection : options.list("class", "F2,F")) {
-    if (!projects(probe.op) && projection != "F") continue;
+  std::vector<std::string> classes = options.list("class", "F2,F");
+  if (!projects(probe.op)) classes = {"F"};  // whatever was asked: there is nothing to project
+  for (const std::string& projection : classes) {
     for (const int64_t hidden : options.numbers("hidden", "4096,7168"))
       bench_block(&session, op, projection, hidden);
   }

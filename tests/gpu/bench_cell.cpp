@@ -54,11 +54,14 @@ Layout lay_out(const Cell& cell, int64_t splits) {
     all += static_cast<double>(bytes);
     if (counts(slot)) layout.bytes += static_cast<double>(bytes);
   }
-  const auto rotate = [](double bytes) {
-    return std::clamp(static_cast<int>(std::ceil(kColdBytes / std::max(bytes, 1.0))) + 1, 2, kMostCalls);
+  // Bytes that others touch between two uses of one set must pass twice the L2.
+  const auto rotate = [](double bytes, double others) {
+    const double sets = std::ceil(std::max(kColdBytes - others, 0.0) / std::max(bytes, 1.0)) + 1;
+    return static_cast<int>(std::clamp(sets, 2.0, static_cast<double>(kMostCalls)));
   };
-  const int cold_sets = rotate(all);
-  const int fn_sets = rotate(static_cast<double>(layout.buffers.step[kFn]));
+  const auto fn_bytes = static_cast<double>(layout.buffers.step[kFn]);
+  const int cold_sets = rotate(all, 0);
+  const int fn_sets = rotate(fn_bytes, all - fn_bytes);
   int most = 1;
   for (int index = 0; index < kSlots; ++index) {
     int& sets = layout.buffers.sets[index];

@@ -90,8 +90,8 @@ Result smoke_op(const Options& options, int32_t op, const std::string& name) {
   return figure.finish();
 }
 
-// The kernels whose grid waits for itself: every token count at which their geometry changes, and the cancelling
-// streams that make the norm take its exact way.
+// The kernels whose grid waits for itself: every token count at which their geometry changes, and the
+// cancelling streams that make the norm take its exact way.
 Result resident_part(const Options& options) {
   Device device(options.device);
   Arena arena(device, device.is_cuda() ? size_t{1} << 30 : size_t{64} << 20);
@@ -105,7 +105,9 @@ Result resident_part(const Options& options) {
           CaseSpec spec;
           spec.problem = make_problem(op, hidden, tokens);
           spec.problem.norm = norm;
-          spec.problem.norm_weight_dtype = norm == FMHC_NORM_NONE ? 0 : tokens % 2 == 1 ? FMHC_FP32 : FMHC_BF16;
+          spec.problem.norm_weight_dtype = norm == FMHC_NORM_NONE ? 0
+                                           : tokens % 2 == 1      ? FMHC_FP32
+                                                                  : FMHC_BF16;
           spec.problem.coresident_units = 132;
           spec.problem.pdl = seed % 2 == 1 ? 1 : 0;
           spec.problem.align_bytes = 16;
