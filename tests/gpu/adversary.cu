@@ -51,6 +51,11 @@ __global__ void early_reader_kernel(CopyList copies, CopyList to_poison) {
   copy_all(to_poison, true);
 }
 
+__global__ void copy_kernel(CopyList copies, bool wait) {
+  if (wait) wait_for_predecessor();
+  copy_all(copies, false);
+}
+
 __global__ void busy_kernel(unsigned long long ns) {
   spin(ns);
 }
@@ -58,6 +63,24 @@ __global__ void busy_kernel(unsigned long long ns) {
 __global__ void fault_kernel(volatile int* nowhere) {
   *nowhere = 1;
 }
+
+class EarlyLaunch {
+ public:
+  explicit EarlyLaunch(cudaStream_t stream) {
+    attribute_.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute_.val.programmaticStreamSerializationAllowed = 1;
+    config_.gridDim = dim3(8);
+    config_.blockDim = dim3(256);
+    config_.stream = stream;
+    config_.attrs = &attribute_;
+    config_.numAttrs = 1;
+  }
+  const cudaLaunchConfig_t* config() const { return &config_; }
+
+ private:
+  cudaLaunchAttribute attribute_{};
+  cudaLaunchConfig_t config_{};
+};
 
 }  // namespace
 
@@ -67,16 +90,11 @@ void launch_late_writer(cudaStream_t stream, const CopyList& copies, uint64_t sl
 }
 
 void launch_early_reader(cudaStream_t stream, const CopyList& copies, const CopyList& to_poison) {
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(8);
-  config.blockDim = dim3(256);
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  FMHC_CUDA(cudaLaunchKernelEx(&config, early_reader_kernel, copies, to_poison));
+  FMHC_CUDA(cudaLaunchKernelEx(EarlyLaunch(stream).config(), early_reader_kernel, copies, to_poison));
+}
+
+void launch_copy(cudaStream_t stream, const CopyList& copies, bool wait) {
+  FMHC_CUDA(cudaLaunchKernelEx(EarlyLaunch(stream).config(), copy_kernel, copies, wait));
 }
 
 void launch_busy(cudaStream_t stream, uint64_t ns, int units) {

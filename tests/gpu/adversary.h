@@ -27,6 +27,8 @@ void launch_late_writer(cudaStream_t stream, const CopyList& copies, uint64_t sl
 // Starts early by a programmatic dependency, waits for its predecessor, copies, then overwrites `to_poison`
 // with 0xff.
 void launch_early_reader(cudaStream_t stream, const CopyList& copies, const CopyList& to_poison);
+// Starts early; waits for its predecessor only if asked to. Without: the fault that the pairs must see.
+void launch_copy(cudaStream_t stream, const CopyList& copies, bool wait);
 // Holds `units` multiprocessors: one block fills one.
 void launch_busy(cudaStream_t stream, uint64_t ns, int units);
 void launch_fault(cudaStream_t stream);

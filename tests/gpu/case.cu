@@ -44,7 +44,7 @@ FillSlot filler(const Prepared& call, SlotId slot, const View& view) {
   const fmhc_problem& problem = call.spec.problem;
   return {
       target,           slot,           call.spec.family, call.spec.seed * 31 + static_cast<uint64_t>(slot),
-      flat_of(problem), problem.hidden, call.splits,      problem.op};
+      flat_of(problem), problem.hidden, call.splits};
 }
 
 void fill_inputs(Device& device, const Prepared& call) {
@@ -187,8 +187,7 @@ void fill_pool(Device& device, SlotId slot, int32_t dtype, void* data, size_t by
   const int64_t count = static_cast<int64_t>(bytes) / element_bytes(dtype);
   const View view{data, {count, 0, 0, 0}, {1, 0, 0, 0}, 1, dtype};
   for_each(device, count,
-           FillSlot{view, slot, Family::kNormal, 1000 + static_cast<uint64_t>(slot), flat, flat / 4, splits,
-                    FMHC_PRE});
+           FillSlot{view, slot, Family::kNormal, 1000 + static_cast<uint64_t>(slot), flat, flat / 4, splits});
 }
 
 Judge::Judge(Device& device_in, size_t bytes)

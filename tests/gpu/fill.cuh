@@ -1,4 +1,4 @@
-// Seeded inputs. Families differ in what they make visible: see docs/testing of the bounds in oracle_math.h.
+// Seeded inputs. The families differ in the faults that they make visible.
 #pragma once
 
 #include "case.h"
@@ -14,7 +14,6 @@ struct FillSlot {
   int64_t flat;  // K
   int64_t hidden;
   int64_t splits;
-  int32_t op;
 
   FMHC_HD double residual_value(int64_t index) const {
     const int64_t h = index % hidden;

@@ -4,6 +4,7 @@
 
 #include "check/limits.h"
 #include "fill.cuh"
+#include "oracle_checks.h"
 
 namespace fmhc_gpu {
 namespace check = fmhc::check;

@@ -16,6 +16,7 @@ namespace fmhc_gpu {
 namespace {
 
 constexpr size_t kShownFailures = 3;
+constexpr size_t kShownAbsent = 4;
 
 std::string number(double value) {
   char text[40];
@@ -169,9 +170,12 @@ Result Figure::finish() {
   std::string ratios;
   for (const auto& [name, value] : worst_) ratios += " " + name + " " + number(value);
   if (!ratios.empty()) std::printf("         worst ratio to the bound:%s\n", ratios.c_str());
+  size_t shown = 0;
   for (const auto& [name, value] : absent_) {
-    std::printf("         absent: %s (%lld)\n", name.c_str(), static_cast<long long>(value));
+    if (++shown <= kShownAbsent)
+      std::printf("         absent: %s (%lld)\n", name.c_str(), static_cast<long long>(value));
   }
+  if (shown > kShownAbsent) std::printf("         absent: %zu more\n", shown - kShownAbsent);
   for (const auto& [name, value] : notes_) std::printf("         %s: %s\n", name.c_str(), value.c_str());
   std::fflush(stdout);
   return failures_ > 0 ? kFailed : asserted_ > 0 ? kPassed : kNotRun;

@@ -2,7 +2,7 @@
 // oracle.
 #include <algorithm>
 
-#include "commands.h"
+#include "tests.h"
 
 namespace fmhc_gpu {
 namespace {
@@ -18,38 +18,9 @@ constexpr Shape kShapes[] = {{1, 256, Family::kNormal},
 constexpr Shape kHostShapes[] = {
     {1, 96, Family::kNormal}, {5, 64, Family::kPeaked}, {9, 56, Family::kMassive}, {17, 36, Family::kHuge}};
 
-void smoke_case(Device& device, Arena& arena, Judge& judge, const Options& options, const CaseSpec& spec,
-                Figure* figure) {
-  arena.reset();
-  Prepared call;
-  const Ready ready = prepare(device, arena, spec, &call);
-  if (ready == Ready::kAbsent) {
-    figure->absent(std::string(op_name(spec.problem.op)) + " " + dtype_name(spec.problem.residual_dtype) +
-                   " " + class_name(spec.problem.projection) + (spec.problem.norm != 0 ? " norm" : "") +
-                   ": " + call.reason);
-    return;
-  }
-  if (ready != Ready::kYes) {
-    figure->fail(describe(spec), call.reason);
-    return;
-  }
-  fmhc_diag diag{};
-  if (run(device, call, &diag) != FMHC_OK) {
-    figure->fail(call.kernel + ": " + describe(spec), diag.text);
-    return;
-  }
-  device.wait();
-  figure->count(call.kernel);
-  figure->add(spec, call.kernel, judge.compare_and_guard(arena, call, bounds_for(spec, options.strict)));
-}
-
 Result smoke_op(const Options& options, int32_t op, const std::string& name) {
-  Device device(options.device);
-  const bool cuda = device.is_cuda();
-  Arena arena(device, cuda ? size_t{1} << 30 : size_t{64} << 20);
-  Judge judge(device, cuda ? size_t{256} << 20 : size_t{32} << 20);
+  Bed bed(options);
   Figure figure(options, name + "." + op_name(op));
-  const Clock clock;
   uint64_t seed = options.seed;
   for (const int32_t dtype : {FMHC_BF16, FMHC_FP16, FMHC_FP32}) {
     for (const int32_t projection : {FMHC_CLASS_F2, FMHC_CLASS_F}) {
@@ -59,8 +30,8 @@ Result smoke_op(const Options& options, int32_t op, const std::string& name) {
         for (const int32_t carried : {0, 1}) {
           if (carried == 1 && !may_carry(op)) continue;
           int index = 0;
-          for (const Shape& shape : cuda ? kShapes : kHostShapes) {
-            if (clock.seconds() > options.seconds) {
+          for (const Shape& shape : bed.device.is_cuda() ? kShapes : kHostShapes) {
+            if (bed.late()) {
               figure.fail("time", "not all cases ran");
               return figure.finish();
             }
@@ -80,8 +51,7 @@ Result smoke_op(const Options& options, int32_t op, const std::string& name) {
             spec.given_splits = static_cast<int32_t>(std::min<int64_t>(16, flat_of(spec.problem) / 64));
             spec.given_splits = std::max(spec.given_splits, 1);
             spec.seed = ++seed;
-            spec.kernel = options.kernel;
-            smoke_case(device, arena, judge, options, spec, &figure);
+            bed.check(&figure, spec);
           }
         }
       }
@@ -93,9 +63,8 @@ Result smoke_op(const Options& options, int32_t op, const std::string& name) {
 // The kernels whose grid waits for itself: every token count at which their geometry changes, and the
 // cancelling streams that make the norm take its exact way.
 Result resident_part(const Options& options) {
-  Device device(options.device);
-  Arena arena(device, device.is_cuda() ? size_t{1} << 30 : size_t{64} << 20);
-  Judge judge(device, size_t{64} << 20);
+  if (options.device != FMHC_CUDA) return not_on_cpu(options, "smoke.resident");
+  Bed bed(options);
   Figure figure(options, "smoke.resident");
   uint64_t seed = options.seed;
   for (const int32_t op : {FMHC_PRE, FMHC_SEAM}) {
@@ -108,15 +77,16 @@ Result resident_part(const Options& options) {
           spec.problem.norm_weight_dtype = norm == FMHC_NORM_NONE ? 0
                                            : tokens % 2 == 1      ? FMHC_FP32
                                                                   : FMHC_BF16;
-          spec.problem.coresident_units = 132;
+          spec.problem.coresident_units = bed.unit_choices().back();
           spec.problem.pdl = seed % 2 == 1 ? 1 : 0;
           spec.problem.align_bytes = 16;
           spec.tokens = tokens;
-          spec.family = tokens % 3 == 0 ? Family::kPeaked : Family::kNormal;
+          spec.family = tokens % 3 == 0   ? Family::kPeaked
+                        : tokens % 4 == 1 ? Family::kCancel
+                                          : Family::kNormal;
           spec.pre_mix = tokens % 2 == 0;
           spec.seed = ++seed;
-          spec.kernel = options.kernel;
-          smoke_case(device, arena, judge, options, spec, &figure);
+          bed.check(&figure, spec);
         }
       }
     }

@@ -36,6 +36,7 @@ CaseSpec make_case(int32_t op, int64_t hidden, int64_t tokens,
                    uint64_t seed);  // with engine norm where there is one
 CaseSpec random_case(uint64_t seed, int64_t index, bool cuda, int32_t units);
 
+Result test_harness(const Options& options);
 Result test_fuzz(const Options& options);
 Result test_edges(const Options& options);
 Result test_large(const Options& options);

@@ -28,7 +28,7 @@ bool Bed::ready(Figure* figure, Arena* own_arena, const CaseSpec& spec, Prepared
       return true;
     case Ready::kAbsent:
       figure->absent(std::string(op_name(spec.problem.op)) + " " + dtype_name(spec.problem.residual_dtype) +
-                     ": " + call->reason);
+                     " " + class_name(spec.problem.projection) + ": " + call->reason);
       return false;
     case Ready::kTooLarge:
       figure->count("skipped: larger than the arena");
@@ -57,6 +57,7 @@ void Bed::check(Figure* figure, const CaseSpec& spec) {
   if (!ready(figure, &arena, spec, &call) || !launch(figure, call)) return;
   device.wait();
   figure->count(std::string(op_name(spec.problem.op)) + "." + dtype_name(spec.problem.residual_dtype));
+  figure->count(call.kernel);
   const Outcome outcome = judge.compare_and_guard(arena, call, bounds_for(spec, options.strict));
   figure->add(spec, call.kernel, outcome);
   if (spec.tokens == 0 && outcome.ok()) figure->pass();  // nothing was touched

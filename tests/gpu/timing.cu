@@ -192,13 +192,10 @@ void launch_nothing(Device& device) {
   FMHC_CUDA(cudaGetLastError());
 }
 
-void launch_foreign_on(cudaStream_t stream, float* sink) {
-  foreign_kernel<<<132, 128, 0, stream>>>(sink, 0.5f);
-  FMHC_CUDA(cudaGetLastError());
-}
-
 void launch_foreign(Device& device, float* sink) {
-  if (device.is_cuda()) launch_foreign_on(device.stream(), sink);
+  if (!device.is_cuda()) return;
+  foreign_kernel<<<132, 128, 0, device.stream()>>>(sink, 0.5f);
+  FMHC_CUDA(cudaGetLastError());
 }
 
 uint64_t checksum_of(Device& device, const void* data, size_t bytes, uint64_t* sum) {

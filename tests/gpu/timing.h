@@ -26,7 +26,6 @@ double measure_clock_mhz(Device& device);  // of the multiprocessors, under load
 // writes.
 void launch_foreign(Device& device, float* sink);
 void launch_nothing(Device& device);
-void launch_foreign_on(cudaStream_t stream, float* sink);
 
 // Adds up words of device memory: two equal results mean equal bytes but for a 64-bit accident.
 uint64_t checksum_of(Device& device, const void* data, size_t bytes, uint64_t* sum);
