@@ -39,8 +39,8 @@ struct Mix {
     const V z = load_columns<kTail>(static_cast<const S*>(row.sublayer_output) + h, count);
     for (int32_t k = 0; k < n; ++k) {
       V sum = hn::Zero(D());
-      for (int32_t j = 0; j < n; ++j) sum = hn::MulAdd(comb[j * n + k], source[j], sum);
-      store_columns<kTail>(hn::MulAdd(post[k], z, sum), to + k * row.out_stream_stride, count);
+      for (int32_t j = 0; j < n; ++j) sum = fused<S>(comb[j * n + k], source[j], sum);
+      store_columns<kTail>(fused<S>(post[k], z, sum), to + k * row.out_stream_stride, count);
     }
   }
 };
@@ -78,6 +78,7 @@ struct Collapse {
     for (int32_t j = 0; j < n; ++j) {
       sum = hn::MulAdd(weight[j], load_columns<kTail>(from + j * row.stream_stride, count), sum);
     }
+    if (row.divisor != 1.0f) sum = hn::Div(sum, hn::Set(D(), row.divisor));
     store_columns<kTail>(sum, to, count);
     if (row.norm == FMHC_NORM_UNFUSED) return load_columns<kTail>(to, count);
     return sum;

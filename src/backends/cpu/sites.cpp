@@ -21,7 +21,7 @@ struct Work {
   float* pre = nullptr;          // [streams, kBlockTokens]
   float* post = nullptr;         // [streams, kBlockTokens]
   float* comb = nullptr;         // [streams * streams, kBlockTokens]
-  float* norm_weight = nullptr;  // [hidden], only with a norm
+  float* norm_weight = nullptr;  // [hidden], for a bf16 weight
 };
 
 Work carve(const Problem& problem, Arena* arena) {
@@ -37,7 +37,7 @@ Work carve(const Problem& problem, Arena* arena) {
   work.pre = arena->take<float>(n * kBlockTokens);
   work.post = arena->take<float>(n * kBlockTokens);
   work.comb = arena->take<float>(n * n * kBlockTokens);
-  if (problem.norm != FMHC_NORM_NONE) work.norm_weight = arena->take<float>(problem.hidden);
+  if (problem.norm_weight_dtype == FMHC_BF16) work.norm_weight = arena->take<float>(problem.hidden);
   return work;
 }
 
@@ -172,7 +172,7 @@ class Site {
   }
 
   // Layer inputs: with the carried mix if there is one, else with the work memory's.
-  void collapse(const Work& work, const Block& block, const Rows& streams) const {
+  void collapse(const Work& work, const Block& block, const Rows& streams, float divisor = 1.0f) const {
     const Problem& problem = launch_.problem;
     const float* norm_weight = problem.norm == FMHC_NORM_NONE ? nullptr : read_norm_weight(work);
     const OutRows out(launch_.args.layer_input);
@@ -184,9 +184,9 @@ class Site {
       } else {
         for (int32_t j = 0; j < problem.streams; ++j) weights[j] = work.pre[j * kBlockTokens + t];
       }
-      stages_.collapse({problem.residual_dtype, problem.streams, problem.norm, problem.consts.norm_eps,
-                        problem.hidden, streams.at(token), streams.stream_stride, weights, norm_weight,
-                        out.at(token)});
+      stages_.collapse({problem.residual_dtype, problem.streams, problem.norm, divisor,
+                        problem.consts.norm_eps, problem.hidden, streams.at(token), streams.stream_stride,
+                        weights, norm_weight, out.at(token)});
     }
   }
 
@@ -232,18 +232,11 @@ class Site {
     return args;
   }
 
-  // The caller's own where it is contiguous fp32.
   const float* read_norm_weight(const Work& work) const {
     const fmhc_in& tensor = launch_.args.norm_weight;
-    const int64_t stride = tensor.shape[0] > 1 ? tensor.stride[0] : 1;
-    if (tensor.dtype == FMHC_FP32) {
-      const auto* from = static_cast<const float*>(tensor.data);
-      if (stride == 1) return from;
-      for (int64_t h = 0; h < tensor.shape[0]; ++h) work.norm_weight[h] = from[h * stride];
-    } else {
-      const auto* from = static_cast<const Bf16*>(tensor.data);
-      for (int64_t h = 0; h < tensor.shape[0]; ++h) work.norm_weight[h] = widen(from[h * stride]);
-    }
+    if (tensor.dtype == FMHC_FP32) return static_cast<const float*>(tensor.data);
+    const auto* from = static_cast<const Bf16*>(tensor.data);
+    for (int64_t h = 0; h < launch_.problem.hidden; ++h) work.norm_weight[h] = widen(from[h]);
     return work.norm_weight;
   }
 
@@ -321,10 +314,11 @@ int32_t launch_contract(const Stages& stages, const Launch& launch, fmhc_diag* d
   FMHC_TRY(check_executor(launch.args.executor, diag));
   const Site site(stages, launch);
   const Rows streams(launch.args.residual);
-  const float share = 1.0f / static_cast<float>(launch.problem.streams);
+  const int32_t n = launch.problem.streams;
+  const float divisor = launch.problem.carried_pre != 0 ? 1.0f : static_cast<float>(n);
   return site.for_blocks(1, [&](const Work& work, const Block& block, int32_t) {
-    for (int32_t i = 0; i < launch.problem.streams * kBlockTokens; ++i) work.pre[i] = share;
-    site.collapse(work, block, streams);
+    for (int32_t i = 0; i < n * kBlockTokens; ++i) work.pre[i] = 1.0f;
+    site.collapse(work, block, streams, divisor);
   });
 }
 

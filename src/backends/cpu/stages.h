@@ -25,7 +25,8 @@ constexpr int64_t longest_chain(int64_t columns, int64_t lanes) {
   int64_t tree = 0;
   while ((int64_t{1} << tree) < lanes) ++tree;
   const int64_t leaf = columns < kLeaf ? columns : kLeaf;
-  return (leaf + lanes - 1) / lanes + (columns + kLeaf - 1) / kLeaf + tree;
+  constexpr int64_t kSquares = 2;  // the four accumulators of a square sum
+  return (leaf + lanes - 1) / lanes + kSquares + (columns + kLeaf - 1) / kLeaf + tree;
 }
 
 // One token of `post`. Offsets count elements of `dtype`.
@@ -41,9 +42,11 @@ struct MixRow {
   int64_t out_stream_stride;
 };
 
-// One token's layer input: the weighted sum of its streams, and the RMSNorm.
+// One token's layer input: the weighted sum of its streams over `divisor` (1, or the streams of a mean: their
+// reciprocal would round), and the RMSNorm.
 struct CollapseRow {
   int32_t dtype, streams, norm;
+  float divisor;
   float norm_eps;
   int64_t hidden;
   const void* residual;  // [streams, hidden] of dtype

@@ -154,6 +154,26 @@ HWY_INLINE void store_columns(V value, S* to, int64_t count) {
   }
 }
 
+// a * b + c with one rounding. Without the instruction it is made in double, where the product is exact;
+// 16-bit storage hides the two roundings of the plain form and does not pay for that.
+template <typename S>
+HWY_INLINE V fused(V a, V b, V c) {
+#if HWY_NATIVE_FMA
+  return hn::MulAdd(a, b, c);
+#else
+  if constexpr (sizeof(S) < sizeof(float)) {
+    return hn::MulAdd(a, b, c);
+  } else {
+    const hn::Half<D> half;
+    const hn::Rebind<double, hn::Half<D> > wide;
+    const auto low = [&](V v) HWY_ATTR { return hn::PromoteTo(wide, hn::LowerHalf(half, v)); };
+    const auto high = [&](V v) HWY_ATTR { return hn::PromoteTo(wide, hn::UpperHalf(half, v)); };
+    return hn::Combine(D(), hn::DemoteTo(half, hn::MulAdd(high(a), high(b), high(c))),
+                       hn::DemoteTo(half, hn::MulAdd(low(a), low(b), low(c))));
+  }
+#endif
+}
+
 // e^x within 1 ulp; 0 and infinity at the ends, NaN stays NaN. x = q ln 2 + r with |r| <= ln(2) / 2;
 // the polynomial is the minimax fit of (e^r - 1 - r) / r^2 in relative error of e^r; 2^q in two factors
 // reaches the subnormals.
