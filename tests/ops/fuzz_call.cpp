@@ -82,20 +82,24 @@ bool is_wide(const Row& row) {
          row.values == &Tensors::sqrsum_in;
 }
 
-void lay_out(const Row& row, const Case& call, const Setup& setup, std::mt19937_64* random, fmhc_in* view) {
+void lay_out(const Row& row, const Case& call, const Placement& placement, std::mt19937_64* random,
+             fmhc_in* view) {
   const std::vector<int64_t> shape = check::shape_of(row, call);
   view->rank = static_cast<int32_t>(shape.size());
   view->dtype = check::dtype_of(row, call.problem);
-  const auto padding = [&] { return setup.stride_seed == 0 ? 0 : static_cast<int64_t>((*random)() % 6); };
+  const auto padding = [&] { return placement.stride_seed == 0 ? 0 : static_cast<int64_t>((*random)() % 6); };
   int64_t stride = is_wide(row) ? 1 : 1 + padding();
   for (size_t axis = shape.size(); axis-- > 0;) {
     view->shape[axis] = shape[axis];
     view->stride[axis] = stride;
     stride = stride * shape[axis] + padding();
   }
-  if (setup.broadcast && row.values == &Tensors::residual && view->rank == 3) {
+  if (placement.broadcast && row.values == &Tensors::residual && view->rank == 3) {
     view->stride[0] = view->shape[2] + padding();
     view->stride[1] = 0;
+  }
+  if (placement.residual_memory != nullptr && row.values == &Tensors::residual) {
+    view->stride[0] = placement.residual_token_stride;
   }
 }
 
@@ -112,23 +116,25 @@ void for_elements(const fmhc_in& view, const Visit& visit) {
   }
 }
 
-Placed place(const Row& row, const Case& call, const Setup& setup, std::mt19937_64* random) {
+Placed place(const Row& row, const Case& call, const Placement& placement, std::mt19937_64* random) {
   Placed placed{row.name, nullptr, {}, {}};
-  lay_out(row, call, setup, random, &placed.view);
+  lay_out(row, call, placement, random, &placed.view);
   int64_t last = 0;
   for (int axis = 0; axis < placed.view.rank; ++axis) {
     last += (placed.view.shape[axis] - 1) * placed.view.stride[axis];
   }
   const size_t element = check::find_format(placed.view.dtype)->bytes;
   const size_t bytes = static_cast<size_t>(last + 1) * element;
-  placed.region = std::make_unique<Region>(bytes, setup.at_page_end);
-  placed.view.data = placed.region->data();
+  const bool given = placement.residual_memory != nullptr && row.values == &Tensors::residual;
+  if (!given) placed.region = std::make_unique<Region>(bytes, placement.at_page_end);
+  void* data = given ? placement.residual_memory : placed.region->data();
+  placed.view.data = data;
   const bool output = row.out != nullptr;
   if (output) placed.element.assign(bytes, false);
   const Values& values = call.in.*row.values;
   for_elements(placed.view, [&](int64_t i, int64_t offset) {
     check::store(output ? std::numeric_limits<double>::quiet_NaN() : values[static_cast<size_t>(i)],
-                 placed.view.dtype, placed.region->data(), offset);
+                 placed.view.dtype, data, offset);
     if (output) std::fill_n(placed.element.begin() + offset * static_cast<int64_t>(element), element, true);
   });
   return placed;
@@ -138,36 +144,37 @@ fmhc_out as_output(const fmhc_in& view) {
   return std::bit_cast<fmhc_out>(view);
 }
 
-int32_t make_plan(const Case& call, const Setup& setup, fmhc_plan* plan, fmhc_diag* diag) {
+int32_t make_plan(const Case& call, const Placement& placement, fmhc_plan* plan, fmhc_diag* diag) {
   fmhc_target target{};
   target.struct_size = sizeof target;
   if (const int32_t code = fmhc_target_query(FMHC_CPU, 0, &target, diag); code != FMHC_OK) return code;
-  if (setup.executor != nullptr) target.num_units = setup.executor->threads;
+  if (placement.executor != nullptr) target.num_units = placement.executor->threads;
   fmhc_hints hints{};
   hints.struct_size = sizeof hints;
-  hints.kernel = setup.kernel;
+  hints.kernel = placement.kernel;
   if (call.problem.op == FMHC_PROJECT) hints.split_k = static_cast<int32_t>(call.splits);
   fmhc_problem problem = call.problem;
-  if (setup.stride_seed != 0 || setup.broadcast) problem.strided = 1;
+  if (placement.stride_seed != 0 || placement.broadcast || placement.residual_memory != nullptr)
+    problem.strided = 1;
   return fmhc_plan_make(&problem, &target, &hints, plan, diag);
 }
 
 }  // namespace
 
-Outcome run_call(const Case& call, const Setup& setup) {
+Outcome run_call(const Case& call, const Placement& placement) {
   Outcome outcome;
-  std::mt19937_64 random(setup.stride_seed);
+  std::mt19937_64 random(placement.stride_seed);
   fmhc_args args{};
   args.struct_size = sizeof args;
-  args.executor = setup.executor;
+  args.executor = placement.executor;
   std::vector<Placed> placed;
   for (const Row& row : check::rows()) {
     if (!check::has(row, call)) continue;
-    if (setup.in_place && row.values == &Tensors::residual_out) {
+    if (placement.in_place && row.values == &Tensors::residual_out) {
       args.residual_out = std::bit_cast<fmhc_out>(args.residual);
       continue;
     }
-    placed.push_back(place(row, call, setup, &random));
+    placed.push_back(place(row, call, placement, &random));
     if (row.in != nullptr) {
       args.*row.in = placed.back().view;
     } else {
@@ -176,13 +183,13 @@ Outcome run_call(const Case& call, const Setup& setup) {
   }
   fmhc_diag diag{};
   fmhc_plan plan{};
-  outcome.code = make_plan(call, setup, &plan, &diag);
+  outcome.code = make_plan(call, placement, &plan, &diag);
   if (outcome.code != FMHC_OK) {
     outcome.text = diag.text;
     return outcome;
   }
   args.scratch_bytes = fmhc_plan_scratch(&plan);
-  const Region scratch(args.scratch_bytes, setup.at_page_end);
+  const Region scratch(args.scratch_bytes, placement.at_page_end);
   args.scratch = args.scratch_bytes > 0 ? scratch.data() : nullptr;
   outcome.code = fmhc_run(&plan, &args, &diag);
   outcome.text = outcome.code == FMHC_OK ? "" : diag.text;

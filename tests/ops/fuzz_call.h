@@ -10,13 +10,16 @@
 
 namespace fmhc::ops_test {
 
-struct Setup {
+struct Placement {
   const char* kernel = nullptr;
   const fmhc_executor* executor = nullptr;
   uint64_t stride_seed = 0;  // 0: packed
   bool in_place = false;     // residual_out is residual
   bool broadcast = false;    // residual has stream stride 0; its streams must be equal
   bool at_page_end = false;  // each tensor and the scratch end at an unmapped page
+  // Where not null: the residual goes here, rows this many elements apart; nothing around it is checked.
+  void* residual_memory = nullptr;
+  int64_t residual_token_stride = 0;
 };
 
 struct Outcome {
@@ -26,7 +29,7 @@ struct Outcome {
   check::Tensors out;
 };
 
-Outcome run_call(const check::Case& call, const Setup& setup);
+Outcome run_call(const check::Case& call, const Placement& placement);
 
 // Prefixes of the SIMD targets that this machine runs: "cpu.avx3", ...
 std::vector<std::string> runnable_targets();

@@ -27,7 +27,7 @@ constexpr int64_t kDefaultCases = kCells * kShards * 14;
 
 struct Fuzz {
   check::Case call;
-  Setup setup;
+  Placement placement;
   Family family;
   double spread;
   bool statistics;
@@ -93,21 +93,21 @@ Fuzz make_fuzz(int64_t number) {
   choose_shape(number, &random, &fuzz.call);
   choose_options(&random, &fuzz.call);
   const bool updates = op == FMHC_POST || op == FMHC_SEAM;
-  fuzz.setup.stride_seed = random() % 2 == 0 ? 0 : random() | 1;
-  fuzz.setup.broadcast = op != FMHC_EXPAND && fuzz.call.problem.streams > 1 && random() % 8 == 0;
-  fuzz.setup.in_place = updates && !fuzz.setup.broadcast && random() % 3 == 0;
+  fuzz.placement.stride_seed = random() % 2 == 0 ? 0 : random() | 1;
+  fuzz.placement.broadcast = op != FMHC_EXPAND && fuzz.call.problem.streams > 1 && random() % 8 == 0;
+  fuzz.placement.in_place = updates && !fuzz.placement.broadcast && random() % 3 == 0;
   fuzz.spread = random() % 3 == 0 ? 4 : 1;
   fuzz.family = choose(kFamilies, &random);
   // Behind an inner rounding a single tie outweighs all other errors where few elements are large.
   const bool many = fuzz.call.tokens * fuzz.call.problem.hidden >= check::kFewestForRatio;
   const bool even = many && fuzz.family == Family::kNormal;
-  fuzz.statistics = !fuzz.setup.broadcast && (even || fuzz.call.problem.norm == FMHC_NORM_NONE);
+  fuzz.statistics = !fuzz.placement.broadcast && (even || fuzz.call.problem.norm == FMHC_NORM_NONE);
   return fuzz;
 }
 
 void fill(int64_t number, Fuzz* fuzz) {
   std::mt19937_64 random(static_cast<uint64_t>(number));
-  fill_inputs(fuzz->family, fuzz->spread, fuzz->setup.broadcast, &random, &fuzz->call);
+  fill_inputs(fuzz->family, fuzz->spread, fuzz->placement.broadcast, &random, &fuzz->call);
 }
 
 std::string describe(int64_t number, const Fuzz& fuzz) {
@@ -119,8 +119,8 @@ std::string describe(int64_t number, const Fuzz& fuzz) {
                 static_cast<long long>(number), p.op, p.residual_dtype, p.streams,
                 static_cast<long long>(p.hidden), static_cast<long long>(fuzz.call.tokens),
                 static_cast<long long>(fuzz.call.splits), p.norm, p.carried_pre,
-                fuzz.setup.stride_seed != 0 ? " strided" : "", fuzz.setup.in_place ? " in place" : "",
-                fuzz.setup.broadcast ? " broadcast" : "");
+                fuzz.placement.stride_seed != 0 ? " strided" : "", fuzz.placement.in_place ? " in place" : "",
+                fuzz.placement.broadcast ? " broadcast" : "");
   return text;
 }
 
@@ -146,8 +146,8 @@ bool run_fuzz(int64_t number, const std::vector<Target>& list, Worst* worst) {
   fill(number, &fuzz);
   bool passed = true;
   for (const Target& target : list) {
-    fuzz.setup.kernel = target.prefix.c_str();
-    const Outcome outcome = run_call(fuzz.call, fuzz.setup);
+    fuzz.placement.kernel = target.prefix.c_str();
+    const Outcome outcome = run_call(fuzz.call, fuzz.placement);
     const auto complain = [&](const std::string& what) {
       ADD_FAILURE() << target.prefix << " " << describe(number, fuzz) << "\n" << what;
       passed = false;
