@@ -44,7 +44,8 @@ TraceResult verify(const TraceCalls& trace, const VerifyConfig& config) {
   Replay replay(trace, config, step);
   replay.run();
   return {trace.trace().file().path(), trace.constants(), replay.kernels(), replay.records(),
-          run_free(trace, config, step)};
+          run_free(
+              trace, [&](const Case& call) { return run_backend(config, call); }, step)};
 }
 
 // The file appears complete or not at all.

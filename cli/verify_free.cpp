@@ -53,9 +53,9 @@ double distance(const Values& got, const Values& wanted) {
   return error == 0 ? 0 : error / size;
 }
 
-bool has_nan(const Values& values) {
+bool has_special(const Values& values) {
   for (const double value : values) {
-    if (std::isnan(value)) return true;
+    if (!std::isfinite(value)) return true;
   }
   return false;
 }
@@ -74,17 +74,17 @@ DriftRow measure(int64_t layer, const Values& got, const Values& plain, const Va
 
 }  // namespace
 
-FreeRun run_free(const TraceCalls& trace, const VerifyConfig& config, const std::function<void()>& step) {
-  Trunk backend(trace, [&](const Case& call) { return run_backend(config, call); });
+FreeRun run_free(const TraceCalls& trace, const check::Reference& run, const std::function<void()>& step) {
+  Trunk backend(trace, run);
   Trunk plain(trace, check::run_plain);
   Trunk oracle(trace, check::run_reference);
   FreeRun free;
-  int64_t nans = 0;
+  int64_t specials = 0;
   const auto elements = static_cast<double>(oracle.residual().size());
   for (int64_t index = 0; index < trace.sites(); ++index) {
     const Recorded site = trace.load_site(index);
     for (Trunk* trunk : {&backend, &plain, &oracle}) trunk->pass(site);
-    if (has_nan(backend.residual()) && !has_nan(oracle.residual())) ++nans;
+    if (has_special(backend.residual()) && !has_special(oracle.residual())) ++specials;
     step();
     if (index % 2 == 0) continue;
     free.rows.push_back(
@@ -96,7 +96,7 @@ FreeRun run_free(const TraceCalls& trace, const VerifyConfig& config, const std:
       measure(exit.layer, backend.leave(exit), plain.leave(exit), oracle.leave(exit), exit.layer_input));
   step();
   free.alarm.tensor = "residual";
-  check::judge_max(static_cast<double>(nans), 0, "nan", &free.alarm);
+  check::judge_max(static_cast<double>(specials), 0, "nan and infinity", &free.alarm);
   const double least = kDriftFloor * static_cast<double>(trace.sites());
   check::judge_max(last.drift, std::max(kDriftRatio * last.plain, least), "drift", &free.alarm);
   // Independent errors change the root mean square by their share over the root of the element count.

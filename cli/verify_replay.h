@@ -80,7 +80,7 @@ struct FreeRun {
   check::TensorReport alarm;  // outcomes only
 };
 
-FreeRun run_free(const TraceCalls& trace, const VerifyConfig& config, const std::function<void()>& step);
+FreeRun run_free(const TraceCalls& trace, const check::Reference& backend, const std::function<void()>& step);
 
 // Runs `call` on the backend of the config; a refusal ends the tool.
 check::RunResult run_backend(const VerifyConfig& config, const Case& call);
