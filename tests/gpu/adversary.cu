@@ -33,9 +33,15 @@ __device__ void copy_all(const CopyList& list, bool poison) {
   const int64_t begin = blockIdx.x * int64_t{blockDim.x} + threadIdx.x;
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int item = 0; item < list.count; ++item) {
-    auto* to = static_cast<unsigned char*>(list.to[item]);
-    const auto* from = static_cast<const unsigned char*>(list.from[item]);
-    for (int64_t i = begin; i < list.bytes[item]; i += step) to[i] = poison ? 0xff : from[i];
+    // Tensors of the arena begin at multiples of 256 bytes.
+    auto* to = static_cast<uint32_t*>(list.to[item]);
+    const auto* from = static_cast<const uint32_t*>(list.from[item]);
+    const int64_t words = list.bytes[item] / 4;
+    for (int64_t i = begin; i < words; i += step) to[i] = poison ? 0xffffffffu : from[i];
+    if (begin == 0 && list.bytes[item] % 4 != 0) {
+      auto* last = reinterpret_cast<uint16_t*>(to + words);
+      *last = poison ? 0xffff : *reinterpret_cast<const uint16_t*>(from + words);
+    }
   }
 }
 
@@ -69,8 +75,8 @@ class EarlyLaunch {
   explicit EarlyLaunch(cudaStream_t stream) {
     attribute_.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute_.val.programmaticStreamSerializationAllowed = 1;
-    config_.gridDim = dim3(8);
-    config_.blockDim = dim3(256);
+    config_.gridDim = dim3(16);
+    config_.blockDim = dim3(512);
     config_.stream = stream;
     config_.attrs = &attribute_;
     config_.numAttrs = 1;
@@ -85,7 +91,7 @@ class EarlyLaunch {
 }  // namespace
 
 void launch_late_writer(cudaStream_t stream, const CopyList& copies, uint64_t sleep_ns) {
-  late_writer_kernel<<<4, 256, 0, stream>>>(copies, sleep_ns);
+  late_writer_kernel<<<16, 512, 0, stream>>>(copies, sleep_ns);
   FMHC_CUDA(cudaGetLastError());
 }
 

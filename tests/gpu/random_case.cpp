@@ -28,14 +28,14 @@ constexpr int64_t kModelHidden[] = {4096, 5120, 7168};
 constexpr int64_t kRoundHidden[] = {64,  128,  192,  250,  256,  320,  512,
                                     768, 1024, 1280, 1920, 2048, 2560, 4104};
 constexpr int64_t kEdgeTokens[] = {7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257};
-constexpr int64_t kMostElements = int64_t{12} << 20;
+constexpr int64_t kMostElements = int64_t{40} << 20;
 
 int64_t random_hidden(Dice* dice, bool cuda) {
   if (!cuda) return dice->chance(50) ? dice->between(1, 80) : 64 * dice->between(1, 4);
   const int64_t lot = dice->below(100);
-  return lot < 8    ? dice->pick(kModelHidden)
-         : lot < 50 ? dice->pick(kRoundHidden)
-         : lot < 75 ? 64 * dice->between(1, 32)
+  return lot < 25   ? dice->pick(kModelHidden)
+         : lot < 60 ? dice->pick(kRoundHidden)
+         : lot < 80 ? 64 * dice->between(1, 32)
                     : dice->between(1, 2100);
 }
 
@@ -43,13 +43,13 @@ int64_t random_tokens(Dice* dice, bool cuda) {
   const int64_t lot = dice->below(100);
   if (lot < 2) return 0;
   if (!cuda) return dice->between(1, 20);
-  return lot < 12 ? dice->between(65, 3000) : lot < 40 ? dice->pick(kEdgeTokens) : dice->between(1, 64);
+  return lot < 18 ? dice->between(65, 3000) : lot < 45 ? dice->pick(kEdgeTokens) : dice->between(1, 64);
 }
 
 // A promise that these strides and this address keep.
 int32_t random_alignment(Dice* dice, const CaseSpec& spec) {
   const int64_t element = element_bytes(spec.problem.residual_dtype);
-  int64_t align = int64_t{1} << dice->below(9);
+  int64_t align = dice->chance(60) ? 256 : int64_t{1} << dice->below(9);
   while (align > 1 &&
          ((spec.problem.hidden * element) % align != 0 || (spec.row_pad * element) % align != 0)) {
     align /= 2;
@@ -69,7 +69,9 @@ void random_options(Dice* dice, int32_t units, CaseSpec* spec) {
   if (may_carry(p.op)) p.carried_pre = dice->chance(30);
   p.batch_invariant = dice->chance(20);
   p.pdl = dice->chance(50);
-  p.coresident_units = dice->chance(50) ? units : 0;
+  p.coresident_units = static_cast<int32_t>(dice->chance(40)   ? units
+                                            : dice->chance(30) ? dice->between(0, units)
+                                                               : 0);
   if (dice->chance(20)) p.consts.rms_eps = dice->chance(50) ? 1e-20f : 1e-5f;
   if (dice->chance(15)) p.consts.sinkhorn_iters = static_cast<int32_t>(dice->between(1, 30));
   if (dice->chance(10)) p.consts.post_mult = dice->chance(50) ? 1.0f : -1.5f;
