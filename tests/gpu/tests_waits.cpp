@@ -25,6 +25,13 @@ Prepared shorter(Arena* arena, const Prepared& base, int64_t tokens) {
   return call;
 }
 
+// Modules that the library has loaded so far. After the plan is made it loads nothing more.
+uint64_t loads_so_far() {
+  fmhc_counters_t counters{};
+  counters.struct_size = sizeof counters;
+  return fmhc_counters(&counters) == FMHC_OK ? counters.module_loads + counters.late_loads : UINT64_MAX;
+}
+
 void tokens_case(Bed* bed, Arena* outputs, Figure* figure, const CaseSpec& spec, int64_t launches) {
   constexpr int64_t kCounts[] = {1, 2, 3, 5, 8, 9, 16, 17, 31, 32, 33, 48, 64, 65, 100, 256, 400};
   Prepared base;
@@ -35,6 +42,7 @@ void tokens_case(Bed* bed, Arena* outputs, Figure* figure, const CaseSpec& spec,
     if (count <= spec.tokens) calls.push_back(shorter(outputs, base, count));
   }
   outputs->poison();
+  const uint64_t loads = loads_so_far();
   SumLog sums(bed->device, launches + static_cast<int64_t>(calls.size()));
   std::vector<size_t> order;
   for (size_t i = 0; i < calls.size(); ++i)
@@ -47,6 +55,11 @@ void tokens_case(Bed* bed, Arena* outputs, Figure* figure, const CaseSpec& spec,
     sum_outputs(bed->device, calls[which], sums.next());
   }
   const std::vector<uint64_t> read = sums.read();
+  if (loads_so_far() == loads) {
+    figure->pass();
+  } else {
+    figure->fail(base.kernel + ": " + describe(spec), "a module was loaded after the plan was made");
+  }
   for (size_t i = calls.size(); i < order.size(); ++i) {
     if (read[i] == read[order[i]]) {
       figure->pass();
