@@ -5,23 +5,15 @@ namespace fmhc_gpu {
 namespace {
 
 const std::vector<Part> kTestParts = {
-    {"harness", 10, test_harness},
-    {"views", 30, test_views},
-    {"empty", 10, test_empty},
-    {"memory", 15, test_memory},
-    {"edges", 30, test_edges},
-    {"isolation", 20, test_isolation},
-    {"invariant", 45, test_invariant},
-    {"repeat", 30, test_repeat},
-    {"streams", 20, test_streams},
-    {"tokens", 20, test_tokens},
-    {"busy", 20, test_busy},
-    {"graph", 40, test_graph},
-    {"pdl", 30, test_pdl},
-    {"large", 60, test_large},
-    {"fuzz", 150, test_fuzz},
-    {"devices", 15, test_devices},
-    {"pending", 10, test_pending},
+    {"first", 10, test_first},         {"harness", 10, test_harness},
+    {"views", 30, test_views},         {"empty", 10, test_empty},
+    {"memory", 15, test_memory},       {"edges", 30, test_edges},
+    {"isolation", 20, test_isolation}, {"invariant", 45, test_invariant},
+    {"repeat", 30, test_repeat},       {"streams", 20, test_streams},
+    {"tokens", 20, test_tokens},       {"busy", 20, test_busy},
+    {"graph", 40, test_graph},         {"pdl", 30, test_pdl},
+    {"large", 60, test_large},         {"fuzz", 150, test_fuzz},
+    {"devices", 15, test_devices},     {"pending", 10, test_pending},
     {"sticky", 10, test_sticky},
 };
 

@@ -46,6 +46,7 @@ Result test_repeat(const Options& options);
 Result test_isolation(const Options& options);
 Result test_streams(const Options& options);
 Result test_tokens(const Options& options);
+Result test_first(const Options& options);
 Result test_busy(const Options& options);
 Result test_graph(const Options& options);
 Result test_empty(const Options& options);

@@ -1,5 +1,7 @@
 // What a kernel's state and waits must survive: other token counts with the same state, and a device that is
 // held by others while the kernel runs.
+#include <algorithm>
+
 #include "adversary.h"
 #include "tests.h"
 
@@ -97,6 +99,51 @@ Result test_tokens(const Options& options) {
       }
     }
   }
+  return figure.finish();
+}
+
+// The first call of a plan is a launch like any other: no kernel is loaded, nothing is allocated. Loading one
+// takes several hundred microseconds of the calling thread.
+Result test_first(const Options& options) {
+  if (options.device != FMHC_CUDA) return not_on_cpu(options, "first calls");
+  constexpr double kMostUs = 300;
+  Bed bed(options, 256 * kMiB);
+  Figure figure(options, "first calls");
+  double slowest = 0;
+  uint64_t seed = options.seed;
+  for (const int32_t op : kAllOps) {
+    for (const int32_t dtype : {FMHC_BF16, FMHC_FP16, FMHC_FP32}) {
+      for (const int64_t tokens :
+           {int64_t{1}, int64_t{6}, int64_t{30}, int64_t{64}, int64_t{100}, int64_t{1000}}) {
+        for (const int32_t units : bed.unit_choices()) {
+          CaseSpec spec = make_case(op, tokens == 6 ? 7168 : 4096, tokens, ++seed);
+          spec.problem.residual_dtype = dtype;
+          spec.problem.coresident_units = units;
+          spec.problem.pdl = seed % 4 < 2;
+          Prepared call;
+          if (!bed.ready(&figure, &bed.arena, spec, &call)) continue;
+          size_t before = 0;
+          size_t after = 0;
+          size_t total = 0;
+          FMHC_CUDA(cudaMemGetInfo(&before, &total));
+          const Clock clock;
+          if (!bed.launch(&figure, call)) continue;
+          const double us = clock.seconds() * 1e6;
+          bed.device.wait();
+          FMHC_CUDA(cudaMemGetInfo(&after, &total));
+          slowest = std::max(slowest, us);
+          if (us <= kMostUs && after == before) {
+            figure.pass();
+          } else {
+            figure.fail(call.kernel + ": " + describe(spec), "the first call took " + std::to_string(us) +
+                                                                 " us and " + std::to_string(before - after) +
+                                                                 " bytes of the device");
+          }
+        }
+      }
+    }
+  }
+  figure.note("slowest us", std::to_string(slowest));
   return figure.finish();
 }
 
