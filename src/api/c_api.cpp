@@ -143,8 +143,7 @@ int32_t fmhc_prepare(const fmhc_plan* plan, const fmhc_in* fn, void* packed, siz
                      fmhc_diag* diag) {
   PlanData data;
   FMHC_TRY(open_plan(plan, &data, diag));
-  const KernelEntry* kernel = first_with(data, &KernelEntry::pack);
-  if (data.packed_bytes == 0 || kernel == nullptr) {
+  if (data.packed_bytes == 0) {
     return fail(diag, FMHC_INVALID,
                 "this plan reads fn as it is (fmhc_plan_packed is 0); nothing to prepare");
   }
@@ -154,7 +153,12 @@ int32_t fmhc_prepare(const fmhc_plan* plan, const fmhc_in* fn, void* packed, siz
                 data.packed_bytes);
   }
   FMHC_TRY(check_weight(data.problem, *fn, diag));
-  FMHC_TRY(kernel->pack(data.problem, data.target, *fn, packed, stream, diag));
+  for (int index = 0; index < data.num_ranges; ++index) {
+    const KernelEntry& kernel = kernel_of(data.ranges[index]);
+    if (!first_to_pack(all_kernels(), data, index)) continue;
+    auto* section = static_cast<unsigned char*>(packed) + packed_offset(all_kernels(), data, kernel.pack);
+    FMHC_TRY(kernel.pack(data.problem, data.target, *fn, section, stream, diag));
+  }
   count(Counter::kPrepares);
   return FMHC_OK;
 }
@@ -176,6 +180,10 @@ int32_t fmhc_run(const fmhc_plan* plan, const fmhc_args* given, fmhc_diag* diag)
   FMHC_TRY(check_args(data.problem, needs, tokens, range.split_k, args, diag));
   count(Counter::kRuns);
   if (tokens == 0) return FMHC_OK;
+  if (weights == Weights::kPacked) {
+    args.fn_packed.data = static_cast<const unsigned char*>(args.fn_packed.data) +
+                          packed_offset(all_kernels(), data, kernel.pack);
+  }
   const int32_t splits =
       data.problem.op == FMHC_FINISH ? static_cast<int32_t>(args.dot_mix_in.shape[0]) : range.split_k;
   count(Counter::kLaunches, static_cast<uint64_t>(kernel.traits.launches));

@@ -20,6 +20,27 @@ uint64_t build_id() {
   return kBuildHash ^ reinterpret_cast<uintptr_t>(&kAnchor);
 }
 
+bool first_to_pack(std::span<const KernelEntry> kernels, const PlanData& plan, int64_t range) {
+  const PackFn pack = kernels[plan.ranges[range].kernel].pack;
+  for (int64_t before = 0; before < range; ++before) {
+    if (kernels[plan.ranges[before].kernel].pack == pack) return false;
+  }
+  return pack != nullptr;
+}
+
+size_t packed_offset(std::span<const KernelEntry> kernels, const PlanData& plan, PackFn pack) {
+  size_t offset = 0;
+  for (int64_t index = 0; index < plan.num_ranges; ++index) {
+    const KernelEntry& kernel = kernels[plan.ranges[index].kernel];
+    if (kernel.pack == nullptr) continue;
+    if (kernel.pack == pack) return offset;
+    constexpr size_t kAlignment = 256;
+    const size_t bytes = kernel.packed_bytes(plan.problem, plan.target);
+    if (first_to_pack(kernels, plan, index)) offset += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return offset;
+}
+
 int32_t open_plan(const fmhc_plan* plan, PlanData* out, fmhc_diag* diag) {
   if (plan == nullptr) return fail(diag, FMHC_INVALID, "plan is NULL");
   if (plan->struct_size != sizeof(fmhc_plan)) {

@@ -34,6 +34,15 @@ struct PlanData {
 };
 static_assert(sizeof(PlanData) <= sizeof(fmhc_plan{}.opaque));
 
+using PackFn = decltype(KernelEntry::pack);
+
+// True if no earlier range packs fn in the way of this one.
+bool first_to_pack(std::span<const KernelEntry> kernels, const PlanData& plan, int64_t range);
+
+// Where the weights that `pack` writes begin in the plan's packed buffer: one section for every way of
+// packing, in the order of the ranges. The size of the whole for nullptr.
+size_t packed_offset(std::span<const KernelEntry> kernels, const PlanData& plan, PackFn pack);
+
 // Differs between builds and, with address randomisation, between processes.
 uint64_t build_id();
 

@@ -172,8 +172,6 @@ void add_range(KernelTable kernels, const Choice& choice, int64_t last_tokens, P
   }
   if (kernel.state_bytes != nullptr)
     grow(&plan->state_bytes, kernel.state_bytes(plan->problem, plan->target));
-  if (kernel.packed_bytes != nullptr)
-    grow(&plan->packed_bytes, kernel.packed_bytes(plan->problem, plan->target));
 }
 
 // Samples the token counts and bisects to the exact place between two samples that differ.
@@ -198,6 +196,7 @@ void make_ranges(const Chooser& chooser, PlanData* plan) {
     choice = chooser.at(tokens);
   }
   add_range(chooser.kernels, choice, most, plan);
+  plan->packed_bytes = packed_offset(chooser.kernels, *plan, nullptr);
 }
 
 }  // namespace

@@ -15,6 +15,13 @@ int32_t fit_seam(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_head_cluster(const Problem& problem, const Target& target, fmhc_diag* why);
 int32_t fit_finish(const Problem& problem, const Target& target, fmhc_diag* why);
 
+// What the one-launch families ask for alike.
+int32_t fit_one_launch(const Problem& problem, const Target& target, fmhc_diag* why);
+
+// Family `cluster`: one launch for many tokens.
+int32_t fit_cluster(const Problem& problem, const Target& target, fmhc_diag* why);
+size_t cluster_packed_bytes(const Problem& problem, const Target& target);
+
 // Family `decode`: one cooperative launch for few tokens.
 int32_t fit_decode(const Problem& problem, const Target& target, fmhc_diag* why);
 uint32_t decode_config(const Problem& problem, const Target& target, int64_t tokens);
@@ -62,6 +69,9 @@ FMHC_CUDA_ENTRY(PackFn, pack);
 FMHC_CUDA_ENTRY(LaunchFn, launch_decode);
 FMHC_CUDA_ENTRY(PrepareFn, prepare_decode);
 FMHC_CUDA_ENTRY(InitFn, init_decode_state);
+FMHC_CUDA_ENTRY(LaunchFn, launch_cluster);
+FMHC_CUDA_ENTRY(PrepareFn, prepare_cluster);
+FMHC_CUDA_ENTRY(PackFn, pack_cluster);
 #undef FMHC_CUDA_ENTRY
 
 }  // namespace fmhc::cuda

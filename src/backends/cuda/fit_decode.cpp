@@ -1,5 +1,4 @@
 // What family `decode` can do, and which configuration serves how many tokens.
-#include "backends/cuda/common/math.cuh"
 #include "backends/cuda/decode/kernels.h"
 #include "backends/cuda/decode/shape.h"
 #include "backends/cuda/entries.h"
@@ -27,30 +26,7 @@ constexpr Row kRows[] = {
 }  // namespace
 
 int32_t fit_decode(const Problem& problem, const Target& target, fmhc_diag* why) {
-  FMHC_TRY(fit_vector(problem, target, why));
-  if (target.arch != 90) {
-    return fail(why, FMHC_UNSUPPORTED, "target.arch is %d; built and measured for 90 alone", target.arch);
-  }
-  if (problem.residual_dtype != FMHC_BF16) {
-    return fail(why, FMHC_UNSUPPORTED, "problem.residual_dtype is %d; made for BF16", problem.residual_dtype);
-  }
-  if (problem.hidden != 4096 && problem.hidden != 5120 && problem.hidden != 7168) {
-    return fail(why, FMHC_UNSUPPORTED, "problem.hidden is %lld; made for 4096, 5120 and 7168",
-                static_cast<long long>(problem.hidden));
-  }
-  if (problem.strided != 0) return fail(why, FMHC_UNSUPPORTED, "problem.strided is 1; reads packed tensors");
-  if (problem.carried_pre != 0)
-    return fail(why, FMHC_UNSUPPORTED, "problem.carried_pre is 1; predicts its own mix");
-  if (problem.batch_invariant != 0) {
-    return fail(why, FMHC_UNSUPPORTED,
-                "problem.batch_invariant is 1; its reduction tree follows the token count");
-  }
-  const float eps = problem.consts.sinkhorn_eps;
-  if (!(eps >= kScalingEpsLeast && eps <= kScalingEpsMost)) {
-    return fail(why, FMHC_UNSUPPORTED, "problem.consts.sinkhorn_eps is %g; needs %g..%g",
-                static_cast<double>(eps), static_cast<double>(kScalingEpsLeast),
-                static_cast<double>(kScalingEpsMost));
-  }
+  FMHC_TRY(fit_one_launch(problem, target, why));
   if (problem.coresident_units < kMostCtas || target.num_units < kMostCtas) {
     return fail(why, FMHC_UNSUPPORTED,
                 "problem.coresident_units is %d and target.num_units %d; its grid of %d waits for itself",

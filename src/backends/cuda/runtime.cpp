@@ -122,7 +122,7 @@ int32_t Session::enter(const Problem& problem, const Target& target, void* strea
 }
 
 int32_t Session::launch_raw(const void* kernel, const Grid& grid, void** arguments) {
-  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchAttribute attributes[3] = {};
   unsigned count = 0;
   if (overlap_) {
     attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -131,6 +131,12 @@ int32_t Session::launch_raw(const void* kernel, const Grid& grid, void** argumen
   if (grid.cooperative) {
     attributes[count].id = cudaLaunchAttributeCooperative;
     attributes[count++].val.cooperative = 1;
+  }
+  if (grid.cluster > 0) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count].val.clusterDim.x = grid.cluster;
+    attributes[count].val.clusterDim.y = attributes[count].val.clusterDim.z = 1;
+    ++count;
   }
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(grid.blocks_x, grid.blocks_y, 1);

@@ -40,6 +40,7 @@ struct Grid {
   unsigned threads;
   size_t shared_bytes;
   bool cooperative = false;  // all CTAs start together or none does
+  unsigned cluster = 0;      // CTAs of a cluster along x, where the kernel does not say itself
 };
 
 // One run: enter() once, then launches on the caller's stream. A failed launch is reported, never repeated.
@@ -51,11 +52,10 @@ class Session {
   // `overlap`: launches may begin before what is ahead of them in the stream is complete.
   int32_t enter(const Problem& problem, const Target& target, void* stream, bool overlap, fmhc_diag* diag);
 
-  int32_t launch(const void* kernel, const Grid& grid) { return launch_raw(kernel, grid, nullptr); }
-  // `params` is the kernel's one argument.
-  template <typename Params>
-  int32_t launch(const void* kernel, const Grid& grid, const Params& params) {
-    void* arguments[] = {const_cast<Params*>(&params)};
+  // `params` are the kernel's arguments.
+  template <typename... Params>
+  int32_t launch(const void* kernel, const Grid& grid, const Params&... params) {
+    void* arguments[] = {const_cast<Params*>(&params)..., nullptr};
     return launch_raw(kernel, grid, arguments);
   }
 
