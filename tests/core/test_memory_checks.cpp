@@ -11,7 +11,7 @@
 namespace fmhc {
 namespace {
 
-constexpr PlanNeeds kNeeds = {1024, 512, 256, FMHC_CUDA};
+constexpr PlanNeeds kNeeds = {1024, 512, 256, Weights::kPacked, FMHC_CUDA};
 
 // A head of two streams whose weight is packed; tensors of T = 2, H = 4.
 struct Fixture {

@@ -22,7 +22,7 @@ struct Switch {
 constexpr Switch kSwitches[] = {
     {"-", false, false, [](Problem&) {}},
     {"batch_invariant", false, false, [](Problem& p) { p.batch_invariant = 1; }},
-    {"coresident_units 64", false, false, [](Problem& p) { p.coresident_units = 64; }},
+    {"coresident_units 128", false, false, [](Problem& p) { p.coresident_units = 128; }},
     {"unaligned", false, false, [](Problem& p) { p.align_bytes = 0; }},
     {"class R", true, false, [](Problem& p) { p.projection = FMHC_CLASS_R; }},
     {"norm engine", false, true,

@@ -104,6 +104,8 @@ int32_t launch_cluster(const Launch& launch, fmhc_diag* diag) {
   const fmhc_args& args = launch.args;
   const int64_t hidden = launch.problem.hidden;
   const bool seam = launch.problem.op == FMHC_SEAM;
+  Session session;
+  FMHC_TRY(session.enter(launch, diag));
   CUtensorMap residual, sublayer_output, residual_out;
   FMHC_TRY(encode(args.residual.data, hidden, launch.tokens, true, &residual, diag));
   sublayer_output = residual_out = residual;
@@ -114,8 +116,6 @@ int32_t launch_cluster(const Launch& launch, fmhc_diag* diag) {
   const int64_t clusters = min64(resident_clusters(launch.target), ceil_div(launch.tokens, cluster::kTokens));
   const cluster::Params params = params_of(launch, clusters);
   const cluster::Kernel kernel = kernel_of(launch.problem);
-  Session session;
-  FMHC_TRY(session.enter(launch, diag));
   Grid grid{static_cast<unsigned>(clusters * cluster::kCtas), 1, static_cast<unsigned>(kernel.threads),
             static_cast<size_t>(kernel.shared_bytes)};
   grid.cluster = cluster::kCtas;
