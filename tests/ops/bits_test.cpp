@@ -155,7 +155,7 @@ TEST_P(Bits, Forms) {
       const bool streams = op != FMHC_EXPAND;
       fill_inputs(Family::kNormal, 1, streams, &random, &call);
       const Tensors plain = run(call, {}, GetParam());
-      for (const uint64_t seed : {1, 2, 3}) {
+      for (uint64_t seed = 1; seed <= 3; ++seed) {
         expect_same(run(call, {.stride_seed = seed}, GetParam()), plain, name(op) + " strided");
       }
       if (streams) expect_same(run(call, {.broadcast = true}, GetParam()), plain, name(op) + " broadcast");

@@ -37,14 +37,13 @@ void fill_streams(Family family, std::mt19937_64* random, int64_t hidden, Values
   }
 }
 
-// Partials that real streams could have made: the square sum of K values of about 1.
+// Partials that streams of about 1 would make.
 void fill_sums(double spread, std::mt19937_64* random, const Case& call, const Row& row, Values* values) {
   const auto width = static_cast<double>(call.problem.hidden * call.problem.streams);
   const auto slices = static_cast<double>(call.splits);
   const bool squares = row.values == &Tensors::sqrsum_in;
   for (double& value : *values) {
-    value = squares ? width / slices * uniform(random, 0.5, 2)
-                    : spread * std::sqrt(width / slices) * normal(random);
+    value = squares ? width / slices * uniform(random, 0.5, 2) : spread / std::sqrt(slices) * normal(random);
   }
 }
 

@@ -112,15 +112,15 @@ void fill(int64_t number, Fuzz* fuzz) {
 
 std::string describe(int64_t number, const Fuzz& fuzz) {
   const fmhc_problem& p = fuzz.call.problem;
-  char text[256];
+  char text[320];
   std::snprintf(text, sizeof text,
                 "FMHC_FUZZ_ONLY=%lld: op %d dtype %d streams %d hidden %lld tokens %lld splits %lld norm %d "
-                "carried %d%s%s%s",
+                "carried %d spread %g family %d%s%s%s",
                 static_cast<long long>(number), p.op, p.residual_dtype, p.streams,
                 static_cast<long long>(p.hidden), static_cast<long long>(fuzz.call.tokens),
-                static_cast<long long>(fuzz.call.splits), p.norm, p.carried_pre,
-                fuzz.placement.stride_seed != 0 ? " strided" : "", fuzz.placement.in_place ? " in place" : "",
-                fuzz.placement.broadcast ? " broadcast" : "");
+                static_cast<long long>(fuzz.call.splits), p.norm, p.carried_pre, fuzz.spread,
+                static_cast<int>(fuzz.family), fuzz.placement.stride_seed != 0 ? " strided" : "",
+                fuzz.placement.in_place ? " in place" : "", fuzz.placement.broadcast ? " broadcast" : "");
   return text;
 }
 
