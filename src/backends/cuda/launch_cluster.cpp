@@ -65,30 +65,12 @@ cluster::Kernel kernel_of(const Problem& problem) {
 }
 
 cluster::Params params_of(const Launch& launch, int64_t clusters) {
-  const fmhc_args& args = launch.args;
-  const fmhc_consts& consts = launch.problem.consts;
   const int64_t tiles = ceil_div(launch.tokens, cluster::kTokens);
   cluster::Params params{};
-  params.packed = args.fn_packed.data;
-  params.scale = static_cast<const float*>(args.scale.data);
-  params.base = static_cast<const float*>(args.base.data);
-  params.norm_weight = args.norm_weight.data;
-  params.post_in = static_cast<const float*>(args.post_in.data);
-  params.comb_in = static_cast<const float*>(args.comb_in.data);
-  params.layer_input = args.layer_input.data;
-  params.post_mix = static_cast<float*>(args.post_mix.data);
-  params.comb_mix = static_cast<float*>(args.comb_mix.data);
-  params.pre_mix = static_cast<float*>(args.pre_mix.data);
-  params.tokens = static_cast<int32_t>(launch.tokens);
+  static_cast<OneLaunchParams&>(params) = one_launch_params(launch);
+  params.packed = launch.args.fn_packed.data;
   params.tiles_each = static_cast<int32_t>(tiles / clusters);
   params.tiles_more = static_cast<int32_t>(tiles % clusters);
-  params.rounded_norm = launch.problem.norm == FMHC_NORM_UNFUSED ? 1 : 0;
-  params.iterations = consts.sinkhorn_iters;
-  params.rms_eps = consts.rms_eps;
-  params.pre_eps = consts.pre_eps;
-  params.sinkhorn_eps = consts.sinkhorn_eps;
-  params.post_mult = consts.post_mult;
-  params.norm_eps = consts.norm_eps;
   return params;
 }
 

@@ -27,33 +27,16 @@ decode::Kernel kernel_of(const Problem& problem, int config) {
 
 decode::Params params_of(const Launch& launch, const decode::Config& config) {
   const fmhc_args& args = launch.args;
-  const fmhc_consts& consts = launch.problem.consts;
   decode::Params params{};
+  static_cast<OneLaunchParams&>(params) = one_launch_params(launch);
   params.residual = args.residual.data;
   params.sublayer_output = args.sublayer_output.data;
-  params.post_in = static_cast<const float*>(args.post_in.data);
-  params.comb_in = static_cast<const float*>(args.comb_in.data);
   params.fn = static_cast<const float*>(args.fn.data);
-  params.scale = static_cast<const float*>(args.scale.data);
-  params.base = static_cast<const float*>(args.base.data);
-  params.norm_weight = args.norm_weight.data;
   params.residual_out = args.residual_out.data;
-  params.layer_input = args.layer_input.data;
-  params.post_mix = static_cast<float*>(args.post_mix.data);
-  params.comb_mix = static_cast<float*>(args.comb_mix.data);
-  params.pre_mix = static_cast<float*>(args.pre_mix.data);
   params.state = args.state;
-  params.tokens = static_cast<int32_t>(launch.tokens);
   params.group_tokens = static_cast<int32_t>(ceil_div(launch.tokens, config.groups));
   params.weights_first = launch.problem.pdl;
   params.norm_weight_bf16 = args.norm_weight.dtype == FMHC_BF16 ? 1 : 0;
-  params.rounded_norm = launch.problem.norm == FMHC_NORM_UNFUSED ? 1 : 0;
-  params.iterations = consts.sinkhorn_iters;
-  params.rms_eps = consts.rms_eps;
-  params.pre_eps = consts.pre_eps;
-  params.sinkhorn_eps = consts.sinkhorn_eps;
-  params.post_mult = consts.post_mult;
-  params.norm_eps = consts.norm_eps;
   return params;
 }
 

@@ -1,5 +1,7 @@
 #include "backends/cuda/params_of.h"
 
+#include "backends/cuda/one_launch.h"
+
 namespace fmhc::cuda {
 namespace {
 
@@ -128,6 +130,30 @@ FinishParams finish_params(const Launch& launch, const WideIn& residual, const P
   params.sinkhorn_eps = problem.consts.sinkhorn_eps;
   params.post_mult = problem.consts.post_mult;
   params.norm_eps = problem.consts.norm_eps;
+  return params;
+}
+
+OneLaunchParams one_launch_params(const Launch& launch) {
+  const fmhc_args& args = launch.args;
+  const fmhc_consts& consts = launch.problem.consts;
+  OneLaunchParams params{};
+  params.post_in = static_cast<const float*>(args.post_in.data);
+  params.comb_in = static_cast<const float*>(args.comb_in.data);
+  params.scale = static_cast<const float*>(args.scale.data);
+  params.base = static_cast<const float*>(args.base.data);
+  params.norm_weight = args.norm_weight.data;
+  params.layer_input = args.layer_input.data;
+  params.post_mix = static_cast<float*>(args.post_mix.data);
+  params.comb_mix = static_cast<float*>(args.comb_mix.data);
+  params.pre_mix = static_cast<float*>(args.pre_mix.data);
+  params.tokens = static_cast<int32_t>(launch.tokens);
+  params.rounded_norm = launch.problem.norm == FMHC_NORM_UNFUSED ? 1 : 0;
+  params.iterations = consts.sinkhorn_iters;
+  params.rms_eps = consts.rms_eps;
+  params.pre_eps = consts.pre_eps;
+  params.sinkhorn_eps = consts.sinkhorn_eps;
+  params.post_mult = consts.post_mult;
+  params.norm_eps = consts.norm_eps;
   return params;
 }
 

@@ -1,20 +1,9 @@
-#include "backends/cuda/cluster/kernel.cuh"
-#include "backends/cuda/cluster/kernels.h"
+#include "backends/cuda/cluster/table.cuh"
 
 namespace fmhc::cuda::cluster {
-namespace {
-
-template <bool kSeam, bool kNorm>
-Kernel entry() {
-  using G = Tile<4096, kSeam, kNorm>;
-  return {reinterpret_cast<const void*>(&cluster_kernel<G>), G::kThreads, G::kBytes};
-}
-
-}  // namespace
 
 Kernel kernel_4096(bool seam, bool norm) {
-  if (seam) return norm ? entry<true, true>() : entry<true, false>();
-  return norm ? entry<false, true>() : entry<false, false>();
+  return find_entry<4096>(seam, norm);
 }
 
 }  // namespace fmhc::cuda::cluster
