@@ -135,9 +135,10 @@ Result test_first(const Options& options) {
           if (us <= kMostUs && after == before) {
             figure.pass();
           } else {
-            figure.fail(call.kernel + ": " + describe(spec), "the first call took " + std::to_string(us) +
-                                                                 " us and " + std::to_string(before - after) +
-                                                                 " bytes of the device");
+            figure.fail(call.kernel + ": " + describe(spec),
+                        "the first call took " + std::to_string(us) + " us and " +
+                            std::to_string(static_cast<int64_t>(before) - static_cast<int64_t>(after)) +
+                            " bytes of the device");
           }
         }
       }
