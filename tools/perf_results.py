@@ -16,21 +16,29 @@ class ResultError(Exception):
     """A line that is not a result; the text names file, line and what is wrong."""
 
 
-SWEEP = "sweep"  # files whose name begins so hold T and T + 1 side by side, too many counts for a table
+# A file's name says what it holds: sweeps have T and T + 1 side by side, tune files forced kernels, both too many for
+# the tables of cells.
+KINDS = ("sweep", "tune")
 
 
-def find_files(paths, sweeps):
-    """Of the files given, and of the *.jsonl of directories by name, those that are (not) sweeps."""
+def kind_of(path):
+    """'sweep', 'tune' or 'bench', by the words of the file's name."""
+    words = os.path.basename(path).removesuffix(".jsonl").split("-")
+    return next((kind for kind in KINDS if kind in words), "bench")
+
+
+def find_files(paths, kind):
+    """Of the files given, and of the *.jsonl of directories by name, those of one kind."""
     files = []
     for path in paths:
         files += sorted(glob.glob(os.path.join(path, "*.jsonl"))) if os.path.isdir(path) else [path]
-    return [name for name in files if os.path.basename(name).startswith(SWEEP) == sweeps]
+    return [name for name in files if kind_of(name) == kind]
 
 
-def load(paths, sweeps=False):
+def load(paths, kind="bench"):
     """All cells of the files, newest of each, failed ones left out. -> list of dicts."""
     cells = {}
-    for path in find_files(paths, sweeps):
+    for path in find_files(paths, kind):
         with open(path, encoding="utf-8") as stream:
             for number, line in enumerate(stream, 1):
                 if not line.strip():

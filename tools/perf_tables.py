@@ -130,28 +130,45 @@ def jump_table(rows):
     return table(["sweep", "H", "pairs", "worst T+1 over T", f"above {LARGEST_JUMP}"], body)
 
 
-def render(rows, sweeps, targets):
-    if not rows:
-        return "No results are recorded yet.\n"
-    parts = ["![time over tokens](performance.png)\n"]
-    for card in sorted({row["card"] for row in rows}):
-        mine = perf_results.select(rows, card=card)
-        sources = sorted({(row["file"], row["commit"], row["driver"], row["clock_mhz"], row["copy_tbps"])
-                          for row in mine})
-        parts.append(f"## {card}\n")
-        parts.append("\n".join(f"- `{name}`: commit {commit}, driver {driver}, {clock:.0f} MHz, copy {copy:.2f} TB/s"
-                               for name, commit, driver, clock, copy in sources) + "\n")
+def render_card(rows, sweeps, targets):
+    parts = []
+    if rows:
         parts.append("### Small token counts\n\nResidual warm; `c`: cold.\n")
-        parts.append(small_table(mine))
+        parts.append(small_table(rows))
         parts.append("### Large token counts\n")
-        parts.append(large_table(mine))
+        parts.append(large_table(rows))
+    if sweeps:
+        parts.append("### From T to T + 1\n")
+        parts.append(jump_table(sweeps))
+    if rows and targets is not None:
+        parts.append("### Targets\n\n" + targets["note"] + "\n")
+        parts.append(target_table(rows, targets))
+    return parts
+
+
+def sources(rows):
+    """One line a file: what measured it."""
+    seen = {}
+    for row in rows:
+        seen.setdefault(row["file"], []).append(row)
+    lines = []
+    for name, group in sorted(seen.items()):
+        copies = [row["copy_tbps"] for row in group]
+        commits = ", ".join(sorted({row["commit"] for row in group}))
+        lines.append(f"- `{name}`: commit {commits}, driver {group[0]['driver']}, {group[0]['clock_mhz']:.0f} MHz, "
+                     f"copy {min(copies):.2f} to {max(copies):.2f} TB/s")
+    return "\n".join(lines) + "\n"
+
+
+def render(rows, sweeps, targets):
+    if not rows and not sweeps:
+        return "No results are recorded yet.\n"
+    parts = ["![time over tokens](performance.png)\n"] if rows else []
+    for card in sorted({row["card"] for row in rows + sweeps}):
+        mine = perf_results.select(rows, card=card)
         jumps = perf_results.select(sweeps, card=card)
-        if jumps:
-            parts.append("### From T to T + 1\n")
-            parts.append(jump_table(jumps))
-        if "H200" in card:
-            parts.append("### Targets\n\n" + targets["note"] + "\n")
-            parts.append(target_table(mine, targets))
+        parts += [f"## {card}\n", sources(mine + jumps)]
+        parts += render_card(mine, jumps, targets if "H200" in card else None)
     return "\n".join(parts)
 
 
@@ -174,7 +191,7 @@ def main(arguments):
     try:
         with open(options.targets, encoding="utf-8") as stream:
             targets = json.load(stream)
-        generated = render(perf_results.load(options.results), perf_results.load(options.results, sweeps=True), targets)
+        generated = render(perf_results.load(options.results), perf_results.load(options.results, "sweep"), targets)
         if options.doc is None:
             print(generated)
             return 0
@@ -186,7 +203,7 @@ def main(arguments):
         return 1
     if options.check:
         if new != old:
-            print(f"perf_tables: {options.doc} is not what the results give; run tools/perf_tables.py --doc", file=sys.stderr)
+            print(f"perf_tables: {options.doc} is not what the results give; run without --check", file=sys.stderr)
         return int(new != old)
     with open(options.doc, "w", encoding="utf-8") as stream:
         stream.write(new)

@@ -2,7 +2,7 @@
 """Plots time over tokens with the floor as a line, one panel an operator and hidden size.
 
 Usage: plot_bench.py [RESULTS...] [--out docs/performance.png] [--class F2] [--sweep]
-Needs matplotlib. --sweep takes the files of flashmhc_gpu sweep (named sweep*) and draws points instead of lines.
+Needs matplotlib. --sweep takes the files of flashmhc_gpu sweep (sweep in the name) and draws points instead of lines.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def main(arguments):
     parser.add_argument("--sweep", action="store_true", help="the sweeps, as points")
     options = parser.parse_args(arguments)
     try:
-        rows = perf_results.load(options.results, sweeps=options.sweep)
+        rows = perf_results.load(options.results, "sweep" if options.sweep else "bench")
     except (perf_results.ResultError, OSError) as error:
         print(f"plot_bench: {error}", file=sys.stderr)
         return 1

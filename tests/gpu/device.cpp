@@ -16,6 +16,24 @@ void cuda_check(cudaError_t code, const char* what) {
   if (code != cudaSuccess) die(what, cudaGetErrorString(code));
 }
 
+namespace {
+
+// The kernel module's own version, "580.159.04"; empty where the system does not say.
+std::string module_version() {
+  std::FILE* file = std::fopen("/proc/driver/nvidia/version", "r");
+  if (file == nullptr) return "";
+  char line[256] = "";
+  (void)!std::fgets(line, sizeof line, file);
+  std::fclose(file);
+  for (const char* word = std::strtok(line, " \t\n"); word != nullptr; word = std::strtok(nullptr, " \t\n")) {
+    if (std::strspn(word, "0123456789.") == std::strlen(word) && std::strchr(word, '.') != nullptr)
+      return word;
+  }
+  return "";
+}
+
+}  // namespace
+
 Device::Device(int32_t kind) : kind_(kind) {
   fmhc_diag diag{};
   if (is_cuda()) {
@@ -106,7 +124,9 @@ CardInfo Device::card() const {
   FMHC_CUDA(cudaDeviceGetAttribute(&sm_khz, cudaDevAttrClockRate, 0));
   FMHC_CUDA(cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, 0));
   info.name = properties.name;
-  info.driver = std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+  const std::string module = module_version();
+  info.driver = (module.empty() ? "" : module + ", ") + "CUDA " + std::to_string(driver / 1000) + "." +
+                std::to_string(driver % 1000 / 10);
   info.runtime = std::to_string(runtime / 1000) + "." + std::to_string(runtime % 1000 / 10);
   info.clocks = std::to_string(sm_khz / 1000) + "/" + std::to_string(memory_khz / 1000) + " MHz max";
   info.units = properties.multiProcessorCount;

@@ -37,7 +37,7 @@ class Results(unittest.TestCase):
         with open(os.path.join(ROOT, "bench", "targets.json"), encoding="utf-8") as stream:
             targets = json.load(stream)
         return perf_tables.render(perf_results.load([self.folder.name]),
-                                  perf_results.load([self.folder.name], sweeps=True), targets)
+                                  perf_results.load([self.folder.name], "sweep"), targets)
 
     def test_last_line_of_the_last_file_counts(self):
         self.write("2.jsonl", [row(us=3.0), row(us=4.0)])
@@ -82,10 +82,15 @@ class Results(unittest.TestCase):
         self.assertIn("post F (132 units)", text)
 
     def test_sweeps_give_jumps_and_no_cells(self):
-        self.write("sweep-1.jsonl", [row(tokens=t, us=us) for t, us in ((8, 1.0), (9, 1.5), (16, 2.0), (17, 2.1))])
+        self.write("h200-sweep-1.jsonl", [row(tokens=t, us=us) for t, us in ((8, 1.0), (9, 1.5), (16, 2.0), (17, 2.1))])
         text = self.render([row()])
         self.assertIn("| post F | 4096 | 2 | 1.50 at T=8 | 1 |", text)
         self.assertNotIn("T=9 ", text.split("### From")[0])
+
+    def test_tuning_runs_are_no_cells(self):
+        self.write("h200-tune-x.jsonl", [row(us=0.1)])
+        self.write("a.jsonl", [row()])
+        self.assertEqual([r["us"] for r in perf_results.load([self.folder.name])], [1.05])
 
     def test_document_keeps_its_own_text(self):
         document = f"head\n{perf_tables.BEGIN}\nold\n{perf_tables.END}\ntail\n"
