@@ -48,7 +48,8 @@ int32_t fit_cluster(const Problem& problem, const Target& target, fmhc_diag* why
 }
 
 size_t cluster_packed_bytes(const Problem& problem, const Target&) {
-  return static_cast<size_t>(logit_count(problem) * flat_width(problem)) * sizeof(float);
+  constexpr int64_t kRows = 24;  // of a site; the four of a head are padded
+  return static_cast<size_t>(kRows * flat_width(problem)) * sizeof(float);
 }
 
 }  // namespace fmhc::cuda

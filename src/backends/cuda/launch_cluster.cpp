@@ -51,16 +51,29 @@ int32_t encode(const void* data, int64_t hidden, int64_t tokens, bool streams, C
   return fail(diag, FMHC_INTERNAL, "cuTensorMapEncodeTiled: error %d", static_cast<int>(result));
 }
 
+cluster::Form form_of(int32_t op) {
+  switch (op) {
+    case FMHC_SEAM:
+      return cluster::Form::kSeam;
+    case FMHC_HEAD:
+      return cluster::Form::kHead;
+    case FMHC_PROJECT:
+      return cluster::Form::kProject;
+    default:
+      return cluster::Form::kPre;
+  }
+}
+
 cluster::Kernel kernel_of(const Problem& problem) {
-  const bool seam = problem.op == FMHC_SEAM;
-  const bool norm = problem.norm != FMHC_NORM_NONE;
+  const cluster::Form form = form_of(problem.op);
+  const auto norm = static_cast<cluster::Norm>(problem.norm);
   switch (problem.hidden) {
     case 4096:
-      return cluster::kernel_4096(seam, norm);
+      return cluster::kernel_4096(form, norm);
     case 5120:
-      return cluster::kernel_5120(seam, norm);
+      return cluster::kernel_5120(form, norm);
     default:
-      return cluster::kernel_7168(seam, norm);
+      return cluster::kernel_7168(form, norm);
   }
 }
 
@@ -69,6 +82,8 @@ cluster::Params params_of(const Launch& launch, int64_t clusters) {
   cluster::Params params{};
   static_cast<OneLaunchParams&>(params) = one_launch_params(launch);
   params.packed = launch.args.fn_packed.data;
+  params.dot_mix = static_cast<float*>(launch.args.dot_mix.data);
+  params.sqrsum = static_cast<float*>(launch.args.sqrsum.data);
   params.tiles_each = static_cast<int32_t>(tiles / clusters);
   params.tiles_more = static_cast<int32_t>(tiles % clusters);
   return params;
@@ -121,7 +136,8 @@ int32_t prepare_cluster(const Problem& problem, const Target& target, fmhc_diag*
 int32_t pack_cluster(const Problem& problem, const Target& target, const fmhc_in& fn, void* packed,
                      void* stream, fmhc_diag* diag) {
   const cluster::PackParams params{static_cast<const float*>(fn.data), fn.stride[0], packed,
-                                   static_cast<int32_t>(problem.hidden)};
+                                   static_cast<int32_t>(problem.hidden),
+                                   static_cast<int32_t>(logit_count(problem))};
   Session session;
   FMHC_TRY(session.enter(problem, target, stream, false, diag));
   const auto blocks = static_cast<unsigned>(problem.hidden / 512 * cluster::kCtas);

@@ -80,9 +80,9 @@ __device__ __forceinline__ void post_warp(const Params& params, const void* memo
 }
 
 // Collapses 8 columns; adds their square sum, of the rounded or the unrounded values.
-template <bool kNorm>
+template <bool kNorm, bool kRoundedNorm>
 __device__ __forceinline__ uint4 collapse_words(const uint4 (&streams)[4], const float4& pre,
-                                                bool rounded_norm, float* squares) {
+                                                float* squares) {
   uint4 out;
   auto* words = reinterpret_cast<uint32_t*>(&out);
 #pragma unroll
@@ -100,10 +100,12 @@ __device__ __forceinline__ uint4 collapse_words(const uint4 (&streams)[4], const
     high = fmaf(pre.w, r.y, high);
     words[word] = pack_pair(low, high, DeviceBf16{});
     if (kNorm) {
-      const float2 rounded = unpack_pair(words[word], DeviceBf16{});
-      const float a = rounded_norm ? rounded.x : low;
-      const float b = rounded_norm ? rounded.y : high;
-      *squares = fmaf(b, b, fmaf(a, a, *squares));
+      if (kRoundedNorm) {
+        const float2 rounded = unpack_pair(words[word], DeviceBf16{});
+        low = rounded.x;
+        high = rounded.y;
+      }
+      *squares = fmaf(high, high, fmaf(low, low, *squares));
     }
   }
   return out;
@@ -151,6 +153,21 @@ __device__ __forceinline__ uint4 normed_words(const uint4& y, const uint4& weigh
   return out;
 }
 
+// A lane's part of a token's row of the layer input: 16 bytes of every box.
+struct OutRow {
+  uint4* out;
+  bool valid;
+};
+
+template <class G>
+__device__ __forceinline__ OutRow out_row(const Params& params, const Context<G>& at, const LanePlace& place,
+                                          int tile) {
+  const int64_t token = at.first_token(tile) + place.token;
+  auto* row = static_cast<DeviceBf16*>(params.layer_input) + token * G::kHidden + at.rank * G::kColumns +
+              place.chunk * 8;
+  return {reinterpret_cast<uint4*>(row), token < params.tokens};
+}
+
 template <class G>
 __device__ __forceinline__ void collapse_warp(const Params& params, void* memory) {
   constexpr int kThreads = 128 * G::kCollapseGroups;
@@ -173,10 +190,6 @@ __device__ __forceinline__ void collapse_warp(const Params& params, void* memory
   NormExchange<G> exchange{{group, 0}};
   uint4 parked[G::kNorm && !G::kParkInMemory ? G::kBoxes : 1];
   for (int tile = group; tile < at.tiles; tile += G::kCollapseGroups, ring.step(G::kCollapseGroups)) {
-    const int64_t token = at.first_token(tile) + place.token;
-    const bool valid = token < params.tokens;
-    auto* out = static_cast<DeviceBf16*>(params.layer_input) + token * G::kHidden + at.rank * G::kColumns +
-                place.chunk * 8;
 #pragma unroll
     for (int box = 0; box < G::kBoxes; ++box) {
       wait_for(at.barrier(G::kSeam ? G::kPosted : G::kFull, ring.stage * G::kBoxes + box), ring.parity);
@@ -186,6 +199,7 @@ __device__ __forceinline__ void collapse_warp(const Params& params, void* memory
     const float4 pre =
         read_shared4f(at.shared + G::kPreOffset + ring.stage * kTokens * 16 + place.token * 16);
     const uint32_t stage = at.shared + place.offset + ring.stage * G::kStageBytes;
+    const OutRow row = out_row<G>(params, at, place, tile);
     float squares = 0;
     uint4 streams[kAhead][4];
     const auto load = [&](int box) {
@@ -197,12 +211,11 @@ __device__ __forceinline__ void collapse_warp(const Params& params, void* memory
 #pragma unroll
     for (int box = 0; box < G::kBoxes; ++box) {
       if (box + kAhead - 1 < G::kBoxes) load(box + kAhead - 1);
-      const uint4 y =
-          collapse_words<G::kNorm>(streams[box % kAhead], pre, params.rounded_norm != 0, &squares);
+      const uint4 y = collapse_words<G::kNorm, G::kRoundedNorm>(streams[box % kAhead], pre, &squares);
       if (G::kNorm && !G::kParkInMemory) {
         parked[G::kNorm && !G::kParkInMemory ? box : 0] = y;
-      } else if (valid) {
-        *reinterpret_cast<uint4*>(out + box * 64) = y;
+      } else if (row.valid) {
+        row.out[box * 8] = y;
       }
       __syncwarp();
       if (at.lane == 0) arrive_at(at.barrier(G::kEmpty, ring.stage * G::kBoxes + box));
@@ -212,10 +225,9 @@ __device__ __forceinline__ void collapse_warp(const Params& params, void* memory
 #pragma unroll
       for (int box = 0; box < G::kBoxes; ++box) {
         const uint4 weight = read_shared4(at.shared + G::kNormWeightOffset + box * 128 + place.chunk * 16);
-        if (!valid) continue;
-        auto* target = reinterpret_cast<uint4*>(out + box * 64);
-        const uint4 y = G::kParkInMemory ? *target : parked[G::kParkInMemory ? 0 : box];
-        *target = normed_words(y, weight, factor);
+        if (!row.valid) continue;
+        const uint4 y = G::kParkInMemory ? row.out[box * 8] : parked[G::kParkInMemory ? 0 : box];
+        row.out[box * 8] = normed_words(y, weight, factor);
       }
     }
   }

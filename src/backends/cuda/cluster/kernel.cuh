@@ -12,11 +12,12 @@ __device__ __forceinline__ void set_up_barriers(const Context<G>& at) {
   const int index = at.thread;
   if (index >= G::kBarriers) return;
   const uint32_t barrier = at.barriers + 8 * index;
-  // A box is empty when the four collapse warps have read it, and in a seam the copy engine too. It is posted
-  // by four.
+  // A box is empty when the four collapse warps have read it, in a seam the copy engine too; without a
+  // collapse the eight multiplying warps. It is posted by four.
+  constexpr uint32_t kReaders = !G::kCollapse ? 8 : G::kSeam ? 5 : 4;
   const bool empty = index >= G::kEmpty && index < G::kEmpty + G::kStages * G::kBoxes;
   const bool posted = index >= G::kPosted && index < G::kMix;
-  barrier_init(barrier, empty ? 4 + (G::kSeam ? 1 : 0) : posted ? 4 : 1);
+  barrier_init(barrier, empty ? kReaders : posted ? 4 : 1);
   barrier_init_fence();
   if (index >= G::kMix && index < G::kPre) barrier_expect(barrier, G::kMixArrival);
   if (index >= G::kPre && index < G::kNormed) barrier_expect(barrier, G::kPreArrival);
@@ -56,12 +57,14 @@ __global__ void __launch_bounds__(G::kThreads, 1)
     } else {
       cluster_wait();
       if (at.warp == 9) coefficient_warp<G>(params, at);
-      if (at.warp == 10) sinkhorn_warp<G>(params, at, maps);
+      if (at.warp == 10 && G::kSite) sinkhorn_warp<G>(params, at, maps);
       if (at.warp == 11) add_warp<G>(at);
     }
-  } else if (at.warp < 12 + 4 * G::kCollapseGroups) {
-    give_registers<G::kCollapseRegisters>();
-    collapse_warp<G>(params, memory);
+  } else if (G::kCollapse && at.warp < 12 + 4 * G::kCollapseGroups) {
+    if constexpr (G::kCollapse) {
+      give_registers<G::kCollapseRegisters>();
+      collapse_warp<G>(params, memory);
+    }
   } else if constexpr (G::kSeam) {
     give_registers<G::kPostRegisters>();
     post_warp<G>(params, memory);

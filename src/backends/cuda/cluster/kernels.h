@@ -5,14 +5,17 @@
 
 namespace fmhc::cuda::cluster {
 
+enum class Form : uint8_t { kPre, kSeam, kHead, kProject };
+enum class Norm : uint8_t { kNone, kEngine, kUnfused };  // as fmhc_norm
+
 struct Kernel {
   const void* function;
   int32_t threads, shared_bytes;
 };
 
-Kernel kernel_4096(bool seam, bool norm);
-Kernel kernel_5120(bool seam, bool norm);
-Kernel kernel_7168(bool seam, bool norm);
+Kernel kernel_4096(Form form, Norm norm);
+Kernel kernel_5120(Form form, Norm norm);
+Kernel kernel_7168(Form form, Norm norm);
 const void* pack_kernel();
 
 }  // namespace fmhc::cuda::cluster

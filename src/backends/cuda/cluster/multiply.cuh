@@ -80,12 +80,17 @@ __device__ __forceinline__ void multiply_warp(const Params& params, const void* 
         }
       }
 #pragma unroll
-      for (int n = 0; n < 3; ++n) mma_bf16(high[n], a[0], a[1], a[2], a[3], b[2 * n], b[2 * n + 1]);
+      for (int n = 0; n < G::kLogitTiles; ++n)
+        mma_bf16(high[n], a[0], a[1], a[2], a[3], b[2 * n], b[2 * n + 1]);
 #pragma unroll
-      for (int n = 0; n < 3; ++n) {
+      for (int n = 0; n < G::kLogitTiles; ++n) {
         mma_bf16(G::kTwoSums ? low[n] : high[n], a[0], a[1], a[2], a[3], b[6 + 2 * n], b[7 + 2 * n]);
       }
       add_squares(a, squares_upper, squares_lower);
+      if (!G::kCollapse && step % 2 == 1) {
+        __syncwarp();
+        if (at.lane == 0) arrive_at(at.barrier(G::kEmpty, ring.stage * G::kBoxes + step / 2));
+      }
     }
 #pragma unroll
     for (int n = 0; n < 12 && G::kTwoSums; ++n) high[n / 4][n % 4] += low[n / 4][n % 4];
@@ -98,7 +103,7 @@ __device__ __forceinline__ void multiply_warp(const Params& params, const void* 
     const uint32_t parts =
         at.shared + G::kPartsOffset + (at.warp * kTokens + row_pair) * 96 + column_pair * 8;
 #pragma unroll
-    for (int n = 0; n < 3; ++n) {
+    for (int n = 0; n < G::kLogitTiles; ++n) {
       write_shared2(parts + n * 32, high[n][0], high[n][1]);
       write_shared2(parts + 8 * 96 + n * 32, high[n][2], high[n][3]);
     }
@@ -109,6 +114,14 @@ __device__ __forceinline__ void multiply_warp(const Params& params, const void* 
     }
     arrive_named<kPartsFull, kPartsThreads>();
   }
+}
+
+// The owners' answers to the tile that had this stage before.
+template <class G>
+__device__ __forceinline__ void wait_for_owners(const Context<G>& at, const Ring<G::kStages>& ring) {
+  wait_for(at.barrier(G::kPre, ring.stage), ring.parity ^ 1);
+  if (at.lane == 0) barrier_expect(at.barrier(G::kPre, ring.stage), G::kPreArrival);
+  __syncwarp();
 }
 
 // One warp: adds the eight warps' parts in ascending order and sends each token's 25 numbers to its owner.
@@ -141,6 +154,8 @@ __device__ __forceinline__ void add_warp(const Context<G>& at) {
       squares += read_shared(at.shared + G::kSquaresOffset + (warp * kTokens + token) * 4);
     }
     if (tile + 1 < at.tiles) arrive_named<kPartsEmpty, kPartsThreads>();
+    // Without a collapse nothing else says that the owners have read what was sent kStages tiles ago.
+    if (!G::kCollapse && tile >= G::kStages) wait_for_owners<G>(at, ring);
     const uint32_t target =
         owner + G::kMixOffset + (ring.stage * kCtas + at.rank) * G::kMixSlotFloats * 4 + half * 48;
     const uint32_t barrier = owner + G::kBarriersOffset + 8 * (G::kMix + ring.stage);
@@ -149,6 +164,11 @@ __device__ __forceinline__ void add_warp(const Context<G>& at) {
       send4(target + quad * 16, sum[quad].x, sum[quad].y, sum[quad].z, sum[quad].w, barrier);
     }
     if (half != 0) store_remote(target + 48, squares, barrier);
+  }
+  // A CTA stays until everything that is sent to it has come.
+  for (int tile = max(0, at.tiles - G::kStages); !G::kCollapse && tile < at.tiles; ++tile) {
+    Ring<G::kStages> last{tile % G::kStages, static_cast<uint32_t>(tile / G::kStages & 1)};
+    wait_for(at.barrier(G::kPre, last.stage), last.parity);
   }
 }
 

@@ -6,10 +6,10 @@
 
 namespace fmhc::cuda::cluster {
 
-// fn [24, 4H] fp32 to fragments of two bf16 pieces: packed[CTA][step][multiplying warp][3][lane] of 16 bytes,
-// the size of fn. Warp w, step i: stream w / 2, columns 64 (i / 2) + 32 (w % 2) + 16 (i % 2) of the CTA's
-// slice. A lane's twelve words: for each tile of 8 logits two words of high pieces, then the same of low
-// ones.
+// fn [logits, 4H] fp32, rows up to 24 as zeros, to fragments of two bf16 pieces:
+// packed[CTA][step][multiplying warp][3][lane] of 16 bytes, the size of fn. Warp w, step i: stream w / 2,
+// columns 64 (i / 2) + 32 (w % 2) + 16 (i % 2) of the CTA's slice. A lane's twelve words: for each tile of 8
+// logits two words of high pieces, then the same of low ones.
 __global__ void __launch_bounds__(256) pack_cluster_kernel(const __grid_constant__ PackParams p) {
   const int steps = p.hidden / 512;
   const int index = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -26,8 +26,8 @@ __global__ void __launch_bounds__(256) pack_cluster_kernel(const __grid_constant
     const int logit = (part >> 1) * 8 + (lane >> 2);
     const float* pair = p.fn + logit * p.fn_row + column + (part & 1) * 8 + 2 * (lane & 3);
     uint16_t low[3], high[3];
-    split_weight(pair[0], low);
-    split_weight(pair[1], high);
+    split_weight(logit < p.logits ? pair[0] : 0.0f, low);
+    split_weight(logit < p.logits ? pair[1] : 0.0f, high);
     word[part] = low[0] | static_cast<uint32_t>(high[0]) << 16;
     word[6 + part] = low[1] | static_cast<uint32_t>(high[1]) << 16;
   }

@@ -54,8 +54,9 @@ __device__ __forceinline__ void load_thread(const Params& params, const Context<
 template <class G>
 __device__ __forceinline__ void coefficient_warp(const Params& params, const Context<G>& at) {
   const int lane = at.lane;
-  const float scale = params.scale[lane < 4 ? 0 : lane < 8 ? 1 : 2];
-  const float base = lane < 24 ? params.base[lane] : 0.0f;
+  const float scale = !G::kCollapse ? 0.0f : params.scale[!G::kSite || lane < 4 ? 0 : lane < 8 ? 1 : 2];
+  const float base =
+      G::kCollapse && lane < 8 * G::kLogitTiles && (G::kSite || lane < 4) ? params.base[lane] : 0.0f;
   const uint32_t peer = remote_address(at.shared, lane & 15);
   wait_for_grids();
   Ring<G::kStages> ring{0, 0};
@@ -70,6 +71,16 @@ __device__ __forceinline__ void coefficient_warp(const Params& params, const Con
     for (int source = 0; source < kCtas; ++source)
       sums[source & 3] += read_shared(slot + source * G::kMixSlotFloats * 4);
     const float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    const bool valid = token < params.tokens;
+    if constexpr (!G::kCollapse) {
+      if (lane < 24 && valid) params.dot_mix[token * 24 + lane] = sum;
+      if (lane == 24 && valid) params.sqrsum[token] = sum;
+      if (lane < kCtas) {
+        send4(peer + G::kPreOffset + ring.stage * kTokens * 16 + at.rank * 16, 0, 0, 0, 0,
+              peer + G::kBarriersOffset + 8 * (G::kPre + ring.stage));
+      }
+      continue;
+    }
     const float rstd = inverse_root(fmaf(__shfl_sync(kAllLanes, sum, 24), 1.0f / G::kFlat, params.rms_eps));
     const float logit = logit_of(sum, rstd, scale, base);
     const float gate = sigmoid(logit);
@@ -81,9 +92,10 @@ __device__ __forceinline__ void coefficient_warp(const Params& params, const Con
       send4(peer + G::kPreOffset + ring.stage * kTokens * 16 + at.rank * 16, pre[0], pre[1], pre[2], pre[3],
             peer + G::kBarriersOffset + 8 * (G::kPre + ring.stage));
     }
-    const bool valid = token < params.tokens;
-    if (lane >= 4 && lane < 8 && valid) params.post_mix[token * 4 + lane - 4] = params.post_mult * gate;
+    if (G::kSite && lane >= 4 && lane < 8 && valid)
+      params.post_mix[token * 4 + lane - 4] = params.post_mult * gate;
     if (lane < 4 && valid && params.pre_mix != nullptr) params.pre_mix[token * 4 + lane] = mine;
+    if (!G::kSite) continue;
     const int batch = tile >> 4;  // Sinkhorn takes 16 tokens at a time, two batches buffered
     if ((tile & 15) == 0 && batch >= 2) {
       wait_for(at.barrier(G::kLogitsEmpty, batch & 1), static_cast<uint32_t>(((batch >> 1) - 1) & 1));

@@ -14,15 +14,21 @@
 
 #include <cstdint>
 
+#include "backends/cuda/cluster/kernels.h"
 #include "backends/cuda/cluster/params.h"
 #include "backends/cuda/sm90/cluster.cuh"
 
 namespace fmhc::cuda::cluster {
 
-template <int kHidden_, bool kSeam_, bool kNorm_>
+template <int kHidden_, Form kForm_, Norm kNorm_>
 struct Tile {
   static constexpr int kHidden = kHidden_;
-  static constexpr bool kSeam = kSeam_, kNorm = kNorm_;
+  static constexpr Form kForm = kForm_;
+  static constexpr bool kNorm = kNorm_ != Norm::kNone, kRoundedNorm = kNorm_ == Norm::kUnfused;
+  static constexpr bool kSeam = kForm == Form::kSeam;
+  static constexpr bool kSite = kForm == Form::kPre || kSeam;  // makes post and comb
+  static constexpr bool kCollapse = kForm != Form::kProject;
+  static constexpr int kLogitTiles = kForm == Form::kHead ? 1 : 3;  // of 8
   static constexpr int kFlat = 4 * kHidden;
   static constexpr int kColumns = kHidden / kCtas;
   static constexpr int kBoxes = kColumns / 64;
@@ -44,17 +50,20 @@ struct Tile {
   static constexpr bool kTwoSums = kHidden < 7168;  // high and low parts of fn summed apart
   static constexpr bool kParkInMemory =
       kSeam && kNorm && kHidden == 7168;  // the collapse waits for its norm in L2
-  static constexpr int kWarpgroups = kSeam ? 5 : 3 + kCollapseGroups;
+  static constexpr int kWarpgroups = kSeam ? 5 : kCollapse ? 3 + kCollapseGroups : 3;
   static constexpr int kThreads = 128 * kWarpgroups;
   // Registers a thread by role, so that no role spills in its tile loop: a spilled value costs a trip to L2 a
   // tile. The sum over the warpgroups is at most 512 (4 of them) or 480 (5).
   static constexpr int kServiceRegisters = 48, kPostRegisters = 56;
+  static constexpr bool kHead = kForm == Form::kHead;  // needs fewer weights in registers
   static constexpr int kMultiplyRegisters = kSeam                  ? (kHidden == 7168 && !kNorm ? 160 : 152)
-                                            : kCollapseGroups == 2 ? 144
+                                            : kCollapseGroups == 2 ? (kHead ? 128 : 144)
+                                            : kHead                ? 144
                                             : kHidden < 7168 || kNorm ? 184
                                                                       : 192;
   static constexpr int kCollapseRegisters = kSeam                     ? (kHidden == 7168 && !kNorm ? 56 : 72)
-                                            : kCollapseGroups == 2    ? 72
+                                            : kCollapseGroups == 2    ? (kHead ? 80 : 72)
+                                            : kHead                   ? 136
                                             : kHidden < 7168 || kNorm ? 96
                                                                       : 80;
   static constexpr int kNormSlots = kStages + kCollapseGroups;

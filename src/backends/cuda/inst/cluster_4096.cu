@@ -2,8 +2,8 @@
 
 namespace fmhc::cuda::cluster {
 
-Kernel kernel_4096(bool seam, bool norm) {
-  return find_entry<4096>(seam, norm);
+Kernel kernel_4096(Form form, Norm norm) {
+  return find_entry<4096>(form, norm);
 }
 
 }  // namespace fmhc::cuda::cluster

@@ -2,8 +2,8 @@
 
 namespace fmhc::cuda::cluster {
 
-Kernel kernel_5120(bool seam, bool norm) {
-  return find_entry<5120>(seam, norm);
+Kernel kernel_5120(Form form, Norm norm) {
+  return find_entry<5120>(form, norm);
 }
 
 }  // namespace fmhc::cuda::cluster

@@ -2,8 +2,8 @@
 
 namespace fmhc::cuda::cluster {
 
-Kernel kernel_7168(bool seam, bool norm) {
-  return find_entry<7168>(seam, norm);
+Kernel kernel_7168(Form form, Norm norm) {
+  return find_entry<7168>(form, norm);
 }
 
 }  // namespace fmhc::cuda::cluster
