@@ -218,7 +218,7 @@ __device__ __forceinline__ void collapse_warp(const Params& params, void* memory
         row.out[box * 8] = y;
       }
       __syncwarp();
-      if (at.lane == 0) arrive_at(at.barrier(G::kEmpty, ring.stage * G::kBoxes + box));
+      if (at.lane == 0) arrive_after(at.barrier(G::kEmpty, ring.stage * G::kBoxes + box), squares);
     }
     if constexpr (G::kNorm) {
       const float factor = exchange.factor(params, at, warp, squares);

@@ -89,7 +89,8 @@ __device__ __forceinline__ void multiply_warp(const Params& params, const void* 
       add_squares(a, squares_upper, squares_lower);
       if (!G::kCollapse && step % 2 == 1) {
         __syncwarp();
-        if (at.lane == 0) arrive_at(at.barrier(G::kEmpty, ring.stage * G::kBoxes + step / 2));
+        if (at.lane == 0)
+          arrive_after(at.barrier(G::kEmpty, ring.stage * G::kBoxes + step / 2), squares_upper);
       }
     }
 #pragma unroll

@@ -29,6 +29,12 @@ __device__ __forceinline__ void wait_for(uint32_t barrier, uint32_t parity) {
 __device__ __forceinline__ void arrive_at(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
+// Arrives no earlier than `witness` is computed: a sum of squares of what was read under the barrier. Reads
+// of shared memory are not ordered before an arrival that does not depend on them. Its sign bit is never set,
+// NaN included.
+__device__ __forceinline__ void arrive_after(uint32_t barrier, float witness) {
+  arrive_at(barrier + (__float_as_uint(witness) >> 31));
+}
 __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }

@@ -58,12 +58,12 @@ struct Tile {
   static constexpr bool kHead = kForm == Form::kHead;  // needs fewer weights in registers
   static constexpr int kMultiplyRegisters = kSeam                  ? (kHidden == 7168 && !kNorm ? 160 : 152)
                                             : kCollapseGroups == 2 ? (kHead ? 128 : 144)
-                                            : kHead                ? 144
+                                            : kHead                ? 152
                                             : kHidden < 7168 || kNorm ? 184
                                                                       : 192;
   static constexpr int kCollapseRegisters = kSeam                     ? (kHidden == 7168 && !kNorm ? 56 : 72)
                                             : kCollapseGroups == 2    ? (kHead ? 80 : 72)
-                                            : kHead                   ? 136
+                                            : kHead                   ? 120
                                             : kHidden < 7168 || kNorm ? 96
                                                                       : 80;
   static constexpr int kNormSlots = kStages + kCollapseGroups;
