@@ -2,6 +2,7 @@
 // rates, corrected by measured points where there are any.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/dtype.h"
 #include "plan/tuned.h"
@@ -51,7 +52,7 @@ double corrected_us(TunedPoints points, const KernelEntry& kernel, const Problem
   const TunedPoint* above = nullptr;
   const bool measured_kind = problem.streams == 4 && problem.residual_dtype == FMHC_BF16;
   for (const TunedPoint& point : points) {
-    if (!measured_kind || point.hidden != problem.hidden || !matches_name(kernel.name, point.kernel))
+    if (!measured_kind || point.hidden != problem.hidden || std::strcmp(kernel.name, point.kernel) != 0)
       continue;
     if (point.tokens <= tokens && (below == nullptr || point.tokens > below->tokens)) below = &point;
     if (point.tokens >= tokens && (above == nullptr || point.tokens < above->tokens)) above = &point;

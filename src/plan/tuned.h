@@ -8,7 +8,7 @@
 namespace fmhc {
 
 struct TunedPoint {
-  const char* kernel;  // a kernel's name or a dotted prefix of it
+  const char* kernel;  // its whole name
   int64_t hidden;      // with 4 streams of bf16
   int64_t tokens;
   double us;  // median, cold caches

@@ -249,10 +249,10 @@ TEST(Cost, MeasuredPointsCorrectTheModel) {
   const Target target = test::named_target("h200");
   const auto model = [&](int64_t tokens) { return corrected_us({}, kernel, problem, target, tokens, 4); };
   const TunedPoint points[] = {
-      {"cuda.sm90.pre", 4096, 16, 3 * model(16), "H200", "2026-12-01"},
-      {"cuda.sm90.pre", 4096, 256, 2 * model(256), "H200", "2026-12-01"},
-      {"cuda.sm90.pre", 7168, 16, 50 * model(16), "H200", "2026-12-01"},
-      {"cuda.sm90.post", 4096, 16, 50 * model(16), "H200", "2026-12-01"},
+      {kernel.name, 4096, 16, 3 * model(16), "H200", "2026-12-01"},
+      {kernel.name, 4096, 256, 2 * model(256), "H200", "2026-12-01"},
+      {kernel.name, 7168, 16, 50 * model(16), "H200", "2026-12-01"},
+      {"cuda.sm90", 4096, 16, 50 * model(16), "H200", "2026-12-01"},
   };
   const auto factor = [&](int64_t tokens) {
     return corrected_us(points, kernel, problem, target, tokens, 4) / model(tokens);
