@@ -5,10 +5,23 @@
 #include <cstring>
 
 namespace fmhc_gpu {
+namespace {
+
+const char* fatal_file = nullptr;
+
+}  // namespace
+
+void set_fatal_file(const char* path) {
+  fatal_file = path;
+}
 
 void die(const char* what, const char* why) {
   std::printf("{\"fatal\": \"%s: %s\"}\n", what, why);
   std::fflush(stdout);
+  if (std::FILE* file = fatal_file == nullptr ? nullptr : std::fopen(fatal_file, "a"); file != nullptr) {
+    std::fprintf(file, "{\"fatal\": \"%s: %s\"}\n", what, why);
+    std::fclose(file);
+  }
   std::_Exit(3);
 }
 

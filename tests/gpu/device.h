@@ -13,6 +13,8 @@
 
 namespace fmhc_gpu {
 
+// Where die() leaves a line as well; the text must outlive the process.
+void set_fatal_file(const char* path);
 [[noreturn]] void die(const char* what, const char* why);
 void cuda_check(cudaError_t code, const char* what);
 #define FMHC_CUDA(call) ::fmhc_gpu::cuda_check((call), #call)

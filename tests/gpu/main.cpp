@@ -134,7 +134,11 @@ int main(int count, char** words) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (count < 2) misuse("missing", "subcommand");
   for (const Command& command : kCommands) {
-    if (std::strcmp(words[1], command.name) == 0) return command.run(read_options(count, words));
+    if (std::strcmp(words[1], command.name) != 0) continue;
+    const Options options = read_options(count, words);
+    static const std::string fatal_file = options.out + "/tests.jsonl";
+    if (!options.out.empty()) set_fatal_file(fatal_file.c_str());
+    return command.run(options);
   }
   misuse("unknown subcommand", words[1]);
 }

@@ -8,7 +8,7 @@ namespace fmhc_gpu {
 namespace {
 
 constexpr int kWarmUps = 3;
-constexpr int kForeignSteps = 1024;
+constexpr int kForeignSteps = 400;
 constexpr size_t kCopyBytes = size_t{4} << 30;
 constexpr int kCopyThreads = 512;
 constexpr int kCopyInFlight = 4;  // 16-byte words a thread
