@@ -22,8 +22,8 @@ Timing time_calls(Device& device, int replays, int calls, const std::function<bo
 double measure_copy_tbps(Device& device);  // bytes read plus bytes written
 double measure_clock_mhz(Device& device);  // of the multiprocessors, under load
 
-// Arithmetic of a few microseconds whose 25 KB of code displace those in the instruction cache; `sink` is 4
-// bytes it never really writes.
+// A few microseconds of arithmetic in 25 KB of code, so that the next kernel's is not in the instruction cache.
+// `sink` is 4 bytes that it never really writes.
 void launch_foreign(Device& device, float* sink);
 void launch_nothing(Device& device);
 
